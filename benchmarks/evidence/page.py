@@ -52,8 +52,8 @@ def _parts(rows: Rows, good: Rows, kinds: dict[str, str]) -> list[str]:
         "number of epochs in this way, ML-kNN that of neighbours, MLP the scaling. Forests, "
         "LightGBM, XGBoost and BOOMER have one setting; SetClassifierCV, SetBooster and "
         "SetEnsemble choose theirs by themselves, within the training rows. Figures are means over "
-        "the splits of a set that all ranked methods have; a method that lacks a set is in no "
-        "ranking, but named below it.",
+        "the splits of a set that all ranked methods have; a method that lacks a set, or splits "
+        "that most have, is in no ranking, but named below it.",
         "Two questions are asked. Would *other splits* of these sets put a method behind the "
         "first? That is *p against the first*: a t-test on the splits that both have, its variance "
         "corrected for the rows which splits share (Nadeau and Bengio, 2003), summed over sets, "
@@ -138,7 +138,8 @@ def _table(found: Ranking) -> str:
         ]
     if found.left_out:
         listed = ", ".join(f"{method} ({n})" for method, n in found.left_out.items())
-        lines += ["", f"Not ranked, since they lack one of the {len(found.sets)} sets: {listed}."]
+        lacking = f"Not ranked, since they lack one of the {len(found.sets)} sets, or splits of it"
+        lines += ["", f"{lacking}: {listed}."]
     return "\n".join(lines)
 
 

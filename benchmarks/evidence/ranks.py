@@ -20,6 +20,8 @@ from setwise.evaluation.statistics import holm
 
 # What is less likely by chance is called told apart.
 LEVEL = 0.05
+# Splits count that so many of the methods have: a few that lack some must not cost all the others.
+SHARED = 0.75
 
 
 class Ranking(NamedTuple):
@@ -28,8 +30,8 @@ class Ranking(NamedTuple):
     ``p`` is of Friedman's test that all are alike, ``critical`` Nemenyi's difference of mean ranks
     at `LEVEL`; ``against`` of each method against the first of the ranking on the splits that both
     have (None for itself, and with few splits), ``over_sets`` of Wilcoxon's tests on the
-    sets, both after Holm's correction. ``left_out`` has the methods without a value on some set,
-    and on how many they have one.
+    sets, both after Holm's correction. ``left_out`` has the methods that lack a set, or splits of
+    it, and of how many sets they have all.
     """
 
     measure: str
@@ -49,8 +51,8 @@ def means(
 ) -> dict[tuple[str, str], float]:
     """By set and method the mean of a measure that the row was made for.
 
-    Over those splits and seeds of a set that every method (of some) has which has the set at all;
-    where there is none, over those that most have, without the methods that lack them.
+    Over those splits and seeds of a set that most methods (of some) have, by `SHARED` or, where
+    there is none, by their number; without the methods that lack one.
     """
     found: dict[str, dict[str, dict[tuple[str, int], list[float]]]] = {}
     for row in rows:
@@ -60,8 +62,8 @@ def means(
     values = {}
     for name, methods in found.items():
         counts = Counter(unit for units in methods.values() for unit in units)
-        most = max(counts.values())
-        shared = [unit for unit, count in counts.items() if count == most]
+        least = min(SHARED * len(methods), max(counts.values()))
+        shared = [unit for unit, count in counts.items() if count >= least]
         for method, units in methods.items():
             if all(unit in units for unit in shared):
                 own = [value for unit in shared for value in units[unit]]
@@ -70,14 +72,19 @@ def means(
 
 
 def ranking(rows: Sequence[dict[str, Any]], measure: str, among: Sequence[str]) -> Ranking:
-    """Of some methods those that have every set, best mean rank first."""
+    """Of some methods those that have every set and its splits, best mean rank first."""
     has = {(row["set"], row["method"]) for row in rows if row["target"] == measure}
     sets = sorted({name for name, method in has if method in among})
     n_sets = Counter(method for _, method in has)
-    methods = [one for one in among if n_sets[one] == len(sets)]
-    left_out = {one: n_sets[one] for one in among if 0 < n_sets[one] < len(sets)}
-    value = means(rows, measure, methods)
-    methods = [one for one in methods if all((name, one) in value for name in sets)]
+    everywhere = [one for one in among if n_sets[one] == len(sets)]
+    value = means(rows, measure, everywhere)
+    whole = Counter(method for _, method in value)
+    methods = [one for one in everywhere if whole[one] == len(sets)]
+    left_out = {
+        one: whole[one] if one in everywhere else n_sets[one]
+        for one in among
+        if n_sets[one] and one not in methods
+    }
     table = np.array([[value[name, one] for one in methods] for name in sets])
     if table.size == 0:
         empty = np.empty((len(sets), 0)), np.empty(0)

@@ -157,6 +157,17 @@ def test_methods_are_compared_on_splits_that_all_have():
     assert means(rows, "f1") == {("s", "a"): 0.2, ("s", "b"): 0.3}
 
 
+def test_splits_that_most_have_count_and_who_lacks_them_is_not_ranked():
+    names = ["a", "b", "c", "d", "e"]
+    rows = rows_of({name: {"s": 0.1 * i, "t": 0.5} for i, name in enumerate(names)})
+    more = rows_of({name: {"s": 0.9 - 0.1 * i} for i, name in enumerate(names[:4])})
+    rows += [{**row, "split": "0"} for row in more]
+    found = ranking(rows, "f1", names)
+    assert sorted(found.methods) == names[:4]
+    assert found.values[0] == pytest.approx(0.45)
+    assert found.left_out == {"e": 1}
+
+
 def test_who_is_not_ranked_is_named_and_what_the_sets_cannot_tell():
     found = ranking(rows_of(VALUES), "f1", list(VALUES))
     assert found.left_out == {"d": 1}
@@ -164,7 +175,7 @@ def test_who_is_not_ranked_is_named_and_what_the_sets_cannot_tell():
     # Demsar's table has 2.343 for three methods.
     assert found.critical == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 3)), abs=1e-3)
     said = page._table(found)
-    assert "lack one of the 3 sets: d (1)." in said
+    assert "lack one of the 3 sets, or splits of it: d (1)." in said
     assert f"differ by {found.critical:.1f} (Nemenyi)" in said
 
 
