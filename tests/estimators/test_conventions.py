@@ -43,16 +43,17 @@ from setwise.estimators.folds import StratifiedLabelSets
 from tests.support.turns import in_turn
 
 TREES = ExtraTreesClassifier(5, max_depth=3, random_state=0)
-LINEAR = SetClassifier(alpha=0.01, tol=1e-2)  # few steps: conventions do not depend on them
+FEW = {"tol": 0.1}  # steps: conventions do not depend on them
+LINEAR = SetClassifier(alpha=0.01, **FEW)
 MODELS = {
     "SetClassifier": LINEAR,
     "SetClassifier of binary relevance": SetClassifier(surrogate="binary_relevance", alpha=0.01),
-    "SetClassifierCV": SetClassifierCV(alphas=[0.1, 0.01], spaces=["catalog"], cv=2, tol=1e-2),
+    "SetClassifierCV": SetClassifierCV(alphas=[0.1, 0.01], spaces=["catalog"], cv=2, **FEW),
     "TargetDecoder": TargetDecoder(TREES),
     "TargetDecoder, calibrated": TargetDecoder(TREES, calibration="sigmoid", cv=2),
-    "CatalogClassifier": CatalogClassifier(LogisticRegression()),
+    "CatalogClassifier": CatalogClassifier(LogisticRegression(**FEW)),
     "SetEnsemble": SetEnsemble(
-        members=[LINEAR, SetClassifier(space="cube", alpha=0.1, tol=1e-2)], cv=2
+        members=[LINEAR, SetClassifier(space="cube", alpha=0.1, **FEW)], cv=2
     ),
     "LabelTreeClassifier": LabelTreeClassifier(sparse_output=False, calibration=None),
     "SetBooster": SetBooster(n_estimators=8, patience=None, n_jobs=1, random_state=0),

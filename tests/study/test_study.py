@@ -44,7 +44,7 @@ from setwise.study.identity import described
 from setwise.study.methods import Question
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 from tests.support import slow_study
-from tests.support.forks import begin, wait_for
+from tests.support.forks import begin, forked_workers, wait_for
 from tests.support.small_models import few_trees
 from tests.support.turns import in_turn
 
@@ -477,7 +477,8 @@ def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, w
     methods = {"kills": Kills(str(flag)), "binary_relevance": "binary_relevance"}
     split = (range(40), range(40, 60))
     study = make(data, methods=methods, targets=["f1"], folds=split)
-    with pytest.warns(UserWarning, match="kills for f1, fold 0: the process .* memory runs out"):
+    killed = "kills for f1, fold 0: the process .* memory runs out"
+    with forked_workers(), pytest.warns(UserWarning, match=killed):
         results = study.run(folder, jobs=2)
     assert [outcome.method for outcome in results.outcomes] == ["binary_relevance"]
     flag.unlink()

@@ -4,7 +4,10 @@ import multiprocessing
 import os
 import sys
 import time
-from contextlib import chdir
+from contextlib import chdir, contextmanager
+from unittest.mock import patch
+
+from joblib.externals.loky import backend as loky
 
 LOADED = [
     "setwise.report", "setwise.study", "setwise.cli", "setwise.cli.tables",
@@ -12,10 +15,28 @@ LOADED = [
 ]  # fmt: skip
 
 
-def begin(act, *arguments):
-    """A process that does something; it is ended by a signal, or ends itself."""
+def server():
+    """What processes are forked by."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
+    return context
+
+
+@contextmanager
+def forked_workers():
+    """Workers of joblib begin so too; by themselves each imports everything."""
+    server()
+    loky.context.set_start_method("forkserver", force=True)
+    try:
+        with patch("multiprocessing.reduction.dump", loky.reduction.dump):
+            yield
+    finally:
+        loky.context.set_start_method(None, force=True)
+
+
+def begin(act, *arguments):
+    """A process that does something; it is ended by a signal, or ends itself."""
+    context = server()
     process = context.Process(target=act, args=arguments)
     process.start()
     return process
