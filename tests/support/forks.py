@@ -54,6 +54,24 @@ def command(folder, words, output=None, errors=None):
     os._exit(status)
 
 
+def without_output(folder, words, errors):
+    """The same as Python begins where the standard output is closed."""
+    from setwise.cli import main
+
+    with chdir(folder):
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+        os.close(1)
+        sys.stdout = sys.__stdout__ = None
+        os._exit(main([str(word) for word in words]))
+
+
+def read_study(folder, out):
+    """How many outcomes a study has, told in a file."""
+    from setwise.study import load
+
+    out.write_text(str(len(load(folder).outcomes)))
+
+
 def wait_for(condition, process):
     """Until something is so, or the process has ended."""
     while not condition() and process.exitcode is None:

@@ -668,12 +668,13 @@ def expected_reciprocal_share(
     probability, true = np.asarray(probability, dtype=float), np.asarray(y_true) == 1
     if not true.any():
         return 0.0
-    steps = np.where(true, d_tp, d_fp)
-    x, weights = half_line_rule(0.01 / (constant + probability @ steps + 1), 50 / (constant + d_tp))
+    hit, alarm = probability[true], probability[~true]
+    mean = constant + d_tp * hit.sum() + d_fp * alarm.sum()
+    x, weights = half_line_rule(0.01 / (mean + 1), 50 / (constant + d_tp))
     total = 0.0
     for node, weight in zip(x, weights, strict=True):
-        decay = np.exp(-node * steps)
-        factors = 1 - probability + probability * decay
-        share = (probability * decay / factors)[true].sum()
-        total += weight * share * math.exp(np.log(factors).sum() - node * constant)
+        hits = hit * math.exp(-node * d_tp)
+        of_hits, of_alarms = 1 - hit + hits, 1 - alarm + alarm * math.exp(-node * d_fp)
+        logs = np.log(of_hits).sum() + np.log(of_alarms).sum()
+        total += weight * (hits / of_hits).sum() * math.exp(logs - node * constant)
     return total
