@@ -16,7 +16,9 @@ LOADED = [
 
 
 def server():
-    """What processes are forked by."""
+    """What processes are forked by; where none can be, they begin by themselves."""
+    if not hasattr(os, "fork"):
+        return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     return context
