@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,7 +334,13 @@ def test_a_random_split_has_the_rows_of_the_official_one_in_another_order(folder
     assert all(np.array_equal(a, b) for a, b in zip(other, load(folder / "toy", 1), strict=True))
 
 
-def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path):
+def in_this_process(command, **_):
+    """What a process of its own does for a unit."""
+    place, _, kind, method, seed, out = command[3:]
+    unit.run(Path(place), None, kind, method, int(seed), Path(out))
+
+
+def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path, monkeypatch):
     path = tmp_path / "rows.jsonl"
     units = [
         work.Unit("toy", "official", "peer", "one-vs-rest?", 0),
@@ -350,7 +357,9 @@ def test_what_has_rows_is_not_run_again_and_a_failure_says_why(folder, tmp_path)
     work.run(units, folder, {}, 120.0, 1, path)
     assert path.read_text() == before
     work.keep(units[0], [{**units[0]._asdict(), "failed": "again"}], path)
-    work.run(units[1:], folder, {}, 120.0, 1, path, again=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(work.subprocess, "run", in_this_process)
+        work.run(units[1:], folder, {}, 120.0, 1, path, again=True)
     again = work.stored(path)
     assert (len(again), again[0]["failed"]) == (len(rows), "again")
     assert work.changed(rows[1:], again[1:]) == []

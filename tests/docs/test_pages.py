@@ -12,6 +12,7 @@ from setwise.cli import app
 from setwise.evaluation.figure import GROUPS
 from setwise.study import METHODS, methods
 from tests.support.pages import BLOCKS, DOCS, ROOT, blocks, walk
+from tests.support.small_models import few_trees
 from tests.support.turns import in_turn
 
 # Pages with tests of their own.
@@ -81,6 +82,7 @@ LEFT = {
 def test_every_block_of_a_page_runs(name, tmp_path, monkeypatch):
     if name == "pytorch" and find_spec("torch") is None:
         pytest.skip("needs torch")
+    few_trees(monkeypatch)
     monkeypatch.setattr(methods, "N_TREES", 10)
     if name == "start":  # "this CSV" is that of the README
         (songs,) = (own for own in blocks((ROOT / "README.md").read_text()) if "songs.csv" in own)

@@ -6,6 +6,7 @@ with distributions over the true label sets, all of which are enumerated.
 """
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -112,9 +113,14 @@ def standing(target, space, surrogate, decoder="auto", features=None):
     return model
 
 
+@cache
+def every_combination():
+    return [one for n in LABELS for one in product(targets(n), spaces(n), DECODERS, FEATURES)]
+
+
 def combinations(surrogate):
     """All that can be trained with a surrogate, in an order that follows from its name."""
-    every = [one for n in LABELS for one in product(targets(n), spaces(n), DECODERS, FEATURES)]
+    every = every_combination()
     order = np.random.default_rng(len(surrogate)).permutation(len(every))
     for place in order[:TRIED]:
         target, space, decoder, named = every[place]

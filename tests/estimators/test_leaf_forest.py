@@ -84,7 +84,7 @@ def test_label_sets_reach_the_splits_of_many_classes(n_labels):
 def test_sparse_rows_fall_as_dense_ones():
     X, y = problem(seed=3)
     X[X < 0.3] = 0.0
-    dense, sparse = (LeafForest(12, random_state=0).fit(A, y) for A in (X, csr_array(X)))
+    dense, sparse = (LeafForest(4, random_state=0).fit(A, y) for A in (X, csr_array(X)))
     np.testing.assert_allclose(
         sparse.predict_proba(csr_array(X)), sparse.predict_proba(X), atol=1e-12
     )
@@ -121,7 +121,7 @@ def test_numbers_that_lead_out_of_the_trees_or_back_are_refused(part, value):
         LeafForest().__setstate__(state)
 
 
-@parametrize_with_checks([LeafForest(12, random_state=0)])
+@parametrize_with_checks([LeafForest(4, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -38,10 +38,10 @@ from setwise.estimators.label_model import label_probability
 from setwise.estimators.target_decoder import Sigmoid
 from setwise.targets import FBeta, TableTarget, get_target
 
-FOREST = RandomForestClassifier(12, max_depth=4, random_state=3)
+FOREST = RandomForestClassifier(6, max_depth=4, random_state=3)
 ESTIMATORS = {
     "forest": FOREST,
-    "extra trees": ExtraTreesClassifier(12, max_depth=4, random_state=3),
+    "extra trees": ExtraTreesClassifier(6, max_depth=4, random_state=3),
     "tree": DecisionTreeClassifier(max_depth=3, random_state=3),
     "neighbours": KNeighborsClassifier(7),
     "multi output": MultiOutputClassifier(LogisticRegression()),
@@ -769,7 +769,7 @@ def expected_failures(estimator):
     [
         # Without a bootstrap, which draws rows and not weights; and of few leaves, because the
         # check takes no probabilities of exactly 0 or 1.
-        TargetDecoder(RandomForestClassifier(10, max_depth=2, bootstrap=False)),
+        TargetDecoder(RandomForestClassifier(4, max_depth=2, bootstrap=False)),
         TargetDecoder(LogisticRegression(), calibration="sigmoid", cv=2),
         CatalogClassifier(LogisticRegression()),
     ],

@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     methods = ["<b>bold</b>", '"><script>alert(3)</script>', "'", "{{1}}", "&amp;"]
     evil = studies.renamed(studies.study(), names, methods)
     write(replace(evil, name="<script>alert(4)</script>"), folder / "evil.html")
-    write(studies.wide(2000, 60, 6), folder / "wide.html")
+    write(studies.wide(2000, 30, 2), folder / "wide.html")
     long = [f"{name} that goes on and on and on and on and on" for name in studies.LABELS]
     write(studies.renamed(studies.study(), long, methods), folder / "long.html")
     results = studies.study()
@@ -50,6 +50,21 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(browser, folder):
     return browser.open(folder / "study.html")
+
+
+@pytest.fixture(scope="module")
+def visit(browser, folder):
+    """One page after the other in the same tab: a new one takes longer than to load a page."""
+    tabs = []
+
+    def visit(name, *wishes):
+        if tabs:
+            tabs[0].load(folder / name, *wishes)
+        else:
+            tabs.append(browser.open(folder / name, *wishes))
+        return tabs[0]
+
+    return visit
 
 
 def column(page, key):
@@ -83,8 +98,8 @@ def choose(page, box, value):
 
 @pytest.mark.parametrize("name", ["study", "evil", "wide", "long", "evaluated"])
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_page_is_silent_asks_for_nothing_and_fits(browser, folder, name, scheme, width):
-    page = browser.open(folder / f"{name}.html", width, 900, scheme)
+def test_the_page_is_silent_asks_for_nothing_and_fits(visit, folder, name, scheme, width):
+    page = visit(f"{name}.html", width, 900, scheme)
     assert page.complaints() == []
     assert page.requests() == [f"file://{folder / f'{name}.html'}"]
     assert page.seen("Page.javascriptDialogOpening") == []
@@ -136,8 +151,8 @@ def test_another_method_and_target_show_their_own_figures(page):
         )
 
 
-def test_names_that_look_like_markup_stay_text(browser, folder):
-    page = browser.open(folder / "evil.html")
+def test_names_that_look_like_markup_stay_text(visit):
+    page = visit("evil.html")
     assert SCRIPT in column(page, "label")
     assert page.run("document.scripts.length") == 2
     assert page.run("document.images.length") == 0
@@ -147,8 +162,8 @@ def test_names_that_look_like_markup_stay_text(browser, folder):
     assert page.seen("Page.javascriptDialogOpening") == []
 
 
-def test_the_policy_refuses_other_scripts_and_all_requests(browser, folder):
-    page = browser.open(folder / "study.html")
+def test_the_policy_refuses_other_scripts_and_all_requests(visit):
+    page = visit("study.html")
     refused = page.run(
         "(async () => { const script = document.createElement('script'); "
         "script.textContent = 'window.intruder = 1'; document.body.append(script); "
@@ -161,8 +176,8 @@ def test_the_policy_refuses_other_scripts_and_all_requests(browser, folder):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_button_turns_the_colours_over(browser, folder, scheme):
-    page = browser.open(folder / "study.html", scheme=scheme)
+def test_the_button_turns_the_colours_over(visit, scheme):
+    page = visit("study.html", 1280, 900, scheme)
     page.run("localStorage.clear()")
     page.run("delete document.documentElement.dataset.scheme")
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -175,8 +190,8 @@ def test_the_button_turns_the_colours_over(browser, folder, scheme):
     page.run("localStorage.clear()")
 
 
-def test_thousands_of_labels_are_sorted_at_once(browser, folder):
-    page = browser.open(folder / "wide.html")
+def test_thousands_of_labels_are_sorted_at_once(visit):
+    page = visit("wide.html")
     assert len(column(page, "label")) == 25
     took = page.run(
         "(() => { const start = performance.now(); "
@@ -199,8 +214,8 @@ def test_the_curves_of_a_chosen_label_are_drawn(page):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_long_names_leave_the_words_beside_them_on_one_line(browser, folder, width):
-    page = browser.open(folder / "long.html", width, 900)
+def test_long_names_leave_the_words_beside_them_on_one_line(visit, width):
+    page = visit("long.html", width, 900)
     place = "document.getElementById('curve-label').parentElement"
     assert page.run(f"{place}.offsetHeight") <= 48
     caption = "document.querySelector('#label-figure figcaption')"
@@ -209,9 +224,9 @@ def test_long_names_leave_the_words_beside_them_on_one_line(browser, folder, wid
     )
 
 
-def test_targets_are_chosen_by_radio_buttons_and_all_are_printed(browser, folder):
+def test_targets_are_chosen_by_radio_buttons_and_all_are_printed(visit):
     shown = "[...document.querySelectorAll('#sizes .panel')].map((p) => p.offsetHeight > 0)"
-    page = browser.open(folder / "study.html")
+    page = visit("study.html")
     assert page.run(shown) == [True, False, False]
     page.run("document.querySelectorAll('#sizes input')[2].click()")
     assert page.run(shown) == [False, False, True]
@@ -221,15 +236,15 @@ def test_targets_are_chosen_by_radio_buttons_and_all_are_printed(browser, folder
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_it_prints_in_light_colours_also_for_those_who_read_in_the_dark(browser, folder):
-    page = browser.open(folder / "study.html", scheme="dark")
+def test_it_prints_in_light_colours_also_for_those_who_read_in_the_dark(visit):
+    page = visit("study.html", 1280, 900, "dark")
     printed = page.printed()
     assert printed.startswith(b"%PDF")
     assert 4 <= printed.count(b"/Type /Page\n") <= 30
 
 
-def test_without_scripts_all_but_the_table_of_labels_is_there(browser, folder):
-    page = browser.open(folder / "study.html")
+def test_without_scripts_all_but_the_table_of_labels_is_there(browser, visit):
+    page = visit("study.html")
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     page.call("Page.reload")
     browser.wait_for("Page.loadEventFired", page._session)

@@ -5,13 +5,11 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
 from base64 import b64encode
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -36,7 +34,6 @@ from setwise.study import (
     leaderboard,
     load,
     summary,
-    tuned_thresholds,
 )
 from setwise.study import methods as peers
 from setwise.study.folder import RESULTS
@@ -44,7 +41,7 @@ from setwise.study.identity import described
 from setwise.study.methods import Question
 from setwise.targets import CountTarget, FBeta, TreeDistance, get_target
 from tests.support import slow_study
-from tests.support.forks import begin, wait_for
+from tests.support.forks import begin, forked_workers, read_study, wait_for
 from tests.support.small_models import few_trees
 from tests.support.turns import in_turn
 
@@ -143,8 +140,6 @@ def test_every_outcome_is_what_its_method_predicts_by_itself(form, data, tmp_pat
     """Also where targets share a fit."""
     monkeypatch.setattr(peers, "N_TREES", 7)
     few_trees(monkeypatch)
-    few = partial(tuned_thresholds.TunedThresholdClassifierCV, thresholds=5)
-    monkeypatch.setattr(tuned_thresholds, "TunedThresholdClassifierCV", few)
     X, Y = form(data[0]), csr_array(data[1])
     train, test = np.arange(40), np.arange(40, 60)
     methods, targets = list(METHODS), ["f1", "precision@2"]
@@ -477,7 +472,8 @@ def test_jobs_change_nothing_and_a_killed_worker_fails_its_own_unit_only(data, w
     methods = {"kills": Kills(str(flag)), "binary_relevance": "binary_relevance"}
     split = (range(40), range(40, 60))
     study = make(data, methods=methods, targets=["f1"], folds=split)
-    with pytest.warns(UserWarning, match="kills for f1, fold 0: the process .* memory runs out"):
+    killed = "kills for f1, fold 0: the process .* memory runs out"
+    with forked_workers(), pytest.warns(UserWarning, match=killed):
         results = study.run(folder, jobs=2)
     assert [outcome.method for outcome in results.outcomes] == ["binary_relevance"]
     flag.unlink()
@@ -895,9 +891,9 @@ def test_the_question_is_kept_in_its_order(data, tmp_path):
 
 def test_reading_a_folder_needs_no_more_than_the_folder(whole, tmp_path):
     """From another process, which has neither the data nor the estimators."""
-    code = f"from setwise.study import load; print(len(load({str(whole[0])!r}).outcomes))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "6\n"
+    process = begin(read_study, whole[0], tmp_path / "told")
+    process.join()
+    assert (tmp_path / "told").read_text() == "6"
 
 
 def test_a_refused_run_leaves_nothing_behind(data, whole, tmp_path, monkeypatch):

@@ -94,26 +94,33 @@ class Browser:
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
 
-    def open(self, path, width=1280, height=900, scheme="light", media=""):
+    def open(self, *wishes):
         """A page of its own, with the reader's wishes set before it loads."""
-        return Page(self, f"file://{path}", width, height, scheme, media)
+        return Page(self, *wishes)
 
 
 class Page:
     """One open page: what it asked for, what it complained of, what its script says."""
 
-    def __init__(self, browser, address, width, height, scheme, media):
+    def __init__(self, browser, *wishes):
         self._browser = browser
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         attached = browser.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.load(*wishes)
+
+    def load(self, path, width=1280, height=900, scheme="light", media=""):
+        """What was seen before is forgotten."""
+        browser = self._browser
+        browser.events = [one for one in browser.events if one.get("sessionId") != self._session]
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)  # fmt: skip
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
-        self.call("Page.navigate", url=address)
+        self.call("Page.bringToFront")  # one behind another draws nothing
+        self.call("Page.navigate", url=f"file://{path}")
         browser.wait_for("Page.loadEventFired", self._session)
 
     def call(self, method, **parameters):

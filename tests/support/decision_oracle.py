@@ -182,9 +182,12 @@ def fraction_of_counts(numerator, denominator, empty: float = 1.0) -> Callable:
 
     def loss(tp, fp, fn, tn):
         counts = [np.asarray(count, dtype=EXTENDED) for count in (tp, fp, fn, tn)]
-        top = above[0] + sum(a * count for a, count in zip(above[1:], counts, strict=True))
-        size = below[0] + sum(b * count for b, count in zip(below[1:], counts, strict=True))
-        return np.where(size == 0, 1 - EXTENDED(empty), top / np.where(size == 0, 1, size))
+        top, size = (
+            c[0] + sum(a * count for a, count in zip(c[1:], counts, strict=True) if a != 0)
+            for c in (above, below)
+        )
+        nothing = size == 0
+        return np.where(nothing, 1 - EXTENDED(empty), top / np.where(nothing, 1, size))
 
     return loss
 
@@ -220,9 +223,9 @@ def risk_by_counting(probability, predicted, loss_of_counts: Callable) -> np.lon
 
 def _contract(hits: np.ndarray, misses: np.ndarray, loss_of_counts: Callable) -> np.longdouble:
     n_pred, n_rest = len(hits) - 1, len(misses) - 1
-    tp, fn = np.meshgrid(np.arange(n_pred + 1), np.arange(n_rest + 1), indexing="ij")
+    tp, fn = np.ix_(np.arange(n_pred + 1), np.arange(n_rest + 1))
     losses = np.asarray(loss_of_counts(tp, n_pred - tp, fn, n_rest - fn), dtype=EXTENDED)
-    return hits @ losses @ misses
+    return hits @ np.broadcast_to(losses, (n_pred + 1, n_rest + 1)) @ misses
 
 
 def risks_by_size(probability, loss_of_counts: Callable, lowest: bool = False) -> np.ndarray:
@@ -272,15 +275,17 @@ def second_by_size(probability, risks: np.ndarray, loss_of_counts: Callable) -> 
 
 def expected_losses(outcomes, posterior, predicted, loss_of_counts: Callable) -> np.ndarray:
     """sum_y P(y) L(y', y) over listed outcomes, for each row y' of `predicted`."""
-    outcomes = np.asarray(outcomes, dtype=np.int64)
-    posterior = np.asarray(posterior, dtype=EXTENDED)
-    answer = []
-    for row in np.asarray(predicted, dtype=np.int64):
-        tp = outcomes @ row
-        fp, fn = row.sum() - tp, outcomes.sum(axis=1) - tp
+    # (Whole numbers, in floats, which are multiplied faster.)
+    outcomes, predicted = (np.asarray(sets, dtype=np.float64) for sets in (outcomes, predicted))
+    posterior, n_true = np.asarray(posterior, dtype=EXTENDED), outcomes.sum(axis=1)
+    answer, at_once = [], max(1, 2**16 // len(outcomes))
+    for start in range(0, len(predicted), at_once):
+        rows = predicted[start : start + at_once]
+        tp = rows @ outcomes.T
+        fp, fn = rows.sum(axis=1, keepdims=True) - tp, n_true - tp
         losses = loss_of_counts(tp, fp, fn, outcomes.shape[1] - tp - fp - fn)
-        answer.append((posterior * np.asarray(losses, dtype=EXTENDED)).sum())
-    return np.array(answer, dtype=EXTENDED)
+        answer.append((posterior * np.asarray(losses, dtype=EXTENDED)).sum(axis=1))
+    return np.concatenate(answer)
 
 
 def f_beta_by_size(outcomes, posterior, beta: float, empty: float) -> np.ndarray:

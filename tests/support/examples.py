@@ -5,6 +5,7 @@ compared.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from hypothesis import settings
@@ -35,7 +36,7 @@ class Example:
     scores: np.ndarray
     y_true: np.ndarray
 
-    @property
+    @cached_property
     def definition(self) -> oracle.Target:
         return self.target.oracle_on(self.space)
 

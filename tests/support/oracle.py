@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -25,11 +26,13 @@ EXTENDED = np.longdouble
 MINUS_INFINITY = float("-inf")
 
 
+@cache
 def all_sets(n_labels: int) -> np.ndarray:
     """All 2^n label sets as 0/1 rows, in counting order: 00, 01, 10, 11."""
-    return np.array(list(itertools.product((0, 1), repeat=n_labels)), dtype=np.int64).reshape(
-        -1, n_labels
-    )
+    sets = np.array(list(itertools.product((0, 1), repeat=n_labels)), dtype=np.int64)
+    sets = sets.reshape(-1, n_labels)
+    sets.setflags(write=False)
+    return sets
 
 
 def as_float(values) -> np.ndarray:
@@ -239,6 +242,12 @@ def confusion(y_pred, y_true) -> tuple[int, int, int, int]:
     return pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0))
 
 
+def of_counts(loss: Callable, utility: Callable) -> Target:
+    """Functions of (tp, fp, fn, tn), each asked once for the same counts."""
+    loss, utility = cache(loss), cache(utility)
+    return Target(lambda a, b: loss(*confusion(a, b)), lambda a, b: utility(*confusion(a, b)))
+
+
 def hamming(weights=None) -> Target:
     """L = sum_i w_i 1[y'_i != y_i] / sum_i w_i."""
 
@@ -285,21 +294,20 @@ def linear_fractional(numerator, denominator, empty: float = 1.0) -> Target:
     """
     above = [EXTENDED(value) for value in numerator]
     below = [EXTENDED(value) for value in denominator]
+    rest = [b - a for a, b in zip(above, below, strict=True)]
 
-    def part(coefficients, y_pred, y_true):
-        counts = (1, *confusion(y_pred, y_true))
-        return sum((c * n for c, n in zip(coefficients, counts, strict=True)), EXTENDED(0))
+    def part(coefficients, counts):
+        return sum((c * n for c, n in zip(coefficients, (1, *counts), strict=True)), EXTENDED(0))
 
-    def loss(y_pred, y_true):
-        size = part(below, y_pred, y_true)
-        return part(above, y_pred, y_true) / size if size != 0 else 1 - EXTENDED(empty)
+    def loss(*counts):
+        size = part(below, counts)
+        return part(above, counts) / size if size != 0 else 1 - EXTENDED(empty)
 
-    def utility(y_pred, y_true):
-        size = part(below, y_pred, y_true)
-        rest = [b - a for a, b in zip(above, below, strict=True)]
-        return part(rest, y_pred, y_true) / size if size != 0 else EXTENDED(empty)
+    def utility(*counts):
+        size = part(below, counts)
+        return part(rest, counts) / size if size != 0 else EXTENDED(empty)
 
-    return Target(loss, utility)
+    return of_counts(loss, utility)
 
 
 def precision(empty: float = 0.0) -> Target:
@@ -315,12 +323,11 @@ def recall(empty: float = 0.0) -> Target:
 def of_rates(mean: Callable) -> Target:
     """U = the mean of the shares that are right of the true, and of the false, if there are any."""
 
-    def utility(y_pred, y_true):
-        tp, fp, fn, tn = confusion(y_pred, y_true)
+    def utility(tp, fp, fn, tn):
         parts = ((tp, tp + fn), (tn, tn + fp))
         return mean([EXTENDED(right) / size for right, size in parts if size])
 
-    return Target(lambda a, b: 1 - utility(a, b), utility)
+    return of_counts(lambda *counts: 1 - utility(*counts), utility)
 
 
 def balanced_accuracy() -> Target:
@@ -339,19 +346,18 @@ def f_beta(beta: float = 1.0, empty: float = 1.0) -> Target:
     """
     square = EXTENDED(beta) ** 2
 
-    def parts(y_pred, y_true):
-        tp, fp, fn, _ = confusion(y_pred, y_true)
+    def parts(tp, fp, fn, tn):
         return (1 + square) * tp, square * fn + fp, square * (tp + fn) + (tp + fp)
 
-    def loss(y_pred, y_true):
-        _, wrong, size = parts(y_pred, y_true)
+    def loss(*counts):
+        _, wrong, size = parts(*counts)
         return wrong / size if size != 0 else 1 - EXTENDED(empty)
 
-    def utility(y_pred, y_true):
-        right, _, size = parts(y_pred, y_true)
+    def utility(*counts):
+        right, _, size = parts(*counts)
         return right / size if size != 0 else EXTENDED(empty)
 
-    return Target(loss, utility)
+    return of_counts(loss, utility)
 
 
 def jaccard(empty: float = 1.0) -> Target:
@@ -407,8 +413,9 @@ def edge_distance(y_pred, y_true, lengths) -> Fraction:
 
 def diameter(sets, lengths) -> Fraction:
     """The largest edge distance between two of the sets."""
-    rows = np.asarray(sets).tolist()
-    return max(edge_distance(first, second, lengths) for first in rows for second in rows)
+    pairs = itertools.combinations(np.asarray(sets).tolist(), 2)
+    exact = [Fraction(w) for w in lengths]
+    return max((edge_distance(*pair, exact) for pair in pairs), default=Fraction(0))
 
 
 def tree_distance(parents, lengths=None, normaliser=None) -> Target:
@@ -427,11 +434,11 @@ def tree_distance(parents, lengths=None, normaliser=None) -> Target:
 def counts(function: Callable) -> Target:
     """L = function(tp, fp, fn, tn), called with one count at a time."""
 
-    def loss(y_pred, y_true):
-        tp, fp, fn, tn = (np.array([count]) for count in confusion(y_pred, y_true))
+    def loss(*counts):
+        tp, fp, fn, tn = (np.array([count]) for count in counts)
         return EXTENDED(np.asarray(function(tp, fp, fn, tn), dtype=float)[0])
 
-    return Target(loss, lambda a, b: 1 - loss(a, b))
+    return of_counts(loss, lambda *counts: 1 - loss(*counts))
 
 
 def table(sets, losses) -> Target:
@@ -661,12 +668,13 @@ def expected_reciprocal_share(
     probability, true = np.asarray(probability, dtype=float), np.asarray(y_true) == 1
     if not true.any():
         return 0.0
-    steps = np.where(true, d_tp, d_fp)
-    x, weights = half_line_rule(0.01 / (constant + probability @ steps + 1), 50 / (constant + d_tp))
+    hit, alarm = probability[true], probability[~true]
+    mean = constant + d_tp * hit.sum() + d_fp * alarm.sum()
+    x, weights = half_line_rule(0.01 / (mean + 1), 50 / (constant + d_tp))
     total = 0.0
     for node, weight in zip(x, weights, strict=True):
-        decay = np.exp(-node * steps)
-        factors = 1 - probability + probability * decay
-        share = (probability * decay / factors)[true].sum()
-        total += weight * share * math.exp(np.log(factors).sum() - node * constant)
+        hits = hit * math.exp(-node * d_tp)
+        of_hits, of_alarms = 1 - hit + hits, 1 - alarm + alarm * math.exp(-node * d_fp)
+        logs = np.log(of_hits).sum() + np.log(of_alarms).sum()
+        total += weight * (hits / of_hits).sum() * math.exp(logs - node * constant)
     return total
