@@ -54,7 +54,7 @@ def limit() -> Iterator[dict[str, Any]]:
         for loss, ours in zip(losses, times, strict=True):
             yield {
                 "rows": n_rows, "labels": n_labels, "target": str(loss.target), "q": loss.q,
-                # Of the weights and, in between, of those times q: of a half it is the root.
+                # Of the weights and, in between, times q: at 1/2 one is the square of the other.
                 "exponentials": 1 if loss.q in (0.0, 0.5, 1.0) else 2, "bytes": BYTES_A_LOGIT,
                 "nanoseconds": 1e9 * ours / scores.size,
                 "pass_nanoseconds": 1e9 * yardstick / scores.size, "ratio": ours / yardstick,

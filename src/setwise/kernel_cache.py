@@ -41,8 +41,8 @@ IMPORTS = re.compile(
 )
 NAMES = re.compile(r"[\w.]+")
 HINT = (
-    "setwise found no folder to keep compiled kernels in, so every process compiles them again; "
-    "set NUMBA_CACHE_DIR to a folder of your own that only you can write to"
+    "setwise cannot keep compiled kernels, so every process compiles them again; set "
+    "NUMBA_CACHE_DIR to a folder of your own, with room, that only you can write to"
 )
 
 
@@ -58,7 +58,7 @@ def cache_folder() -> Path | None:
     places = _candidates()
     found = next((f for usable in (is_written, _is_read) for f in places if usable(f)), None)
     if found is None:
-        _say_nothing_is_kept()
+        _say_lost()
     return found
 
 
@@ -81,9 +81,14 @@ def _is_read(folder: Path) -> bool:
 
 
 @cache
-def _say_nothing_is_kept() -> None:
+def _say_lost() -> None:
     """Once in a process."""
     warnings.warn(HINT, RuntimeWarning, stacklevel=3)
+
+
+def has_lost() -> bool:
+    """Whether a kernel of this process could not be kept."""
+    return _say_lost.cache_info().currsize > 0
 
 
 def _candidates() -> list[Path]:
@@ -100,12 +105,22 @@ def _candidates() -> list[Path]:
     return [*places, shared / name]
 
 
-def _is_trusted(folder: Path) -> bool:
-    """Whether nobody but the user and root can have put files there: what is read back is run."""
+def _is_trusted(path: Path) -> bool:
+    """Whether nobody but the user and root can have written it: what is read back is run."""
     if not hasattr(os, "getuid"):
         return True
-    status = folder.stat()
-    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
+    status, owners = path.stat(), (0, os.getuid())
+    is_owned = path.lstat().st_uid in owners and status.st_uid in owners
+    return is_owned and not status.st_mode & 0o022
+
+
+@cache
+def _are_trusted(folder: Path) -> bool:
+    """The same of the kernels of a source; what lies below a folder of the user alone is."""
+    above = folder.parent.stat()
+    if not hasattr(os, "getuid") or (above.st_uid == os.getuid() and not above.st_mode & 0o077):
+        return True
+    return all(map(_is_trusted, (folder, *folder.iterdir())))
 
 
 @cache
@@ -208,12 +223,14 @@ class _Cache(FunctionCache):
         to load than all kernels of a fit.
         """
         rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+        with suppress(OSError):
+            if _are_trusted(Path(self.cache_path)):
+                return self._load_overload(sig, target_context)
+        return None
 
     def save_overload(self, sig, data):
         """Keep a kernel, where there is room and it may be written."""
         try:
             super().save_overload(sig, data)
         except OSError:
-            _say_nothing_is_kept()
+            _say_lost()

@@ -55,6 +55,7 @@ DAMAGED = [
     ("a.arff", HEAD + b"1,1\n", {}, r"line 4: which attributes are labels\?"),
     ("a.arff", files.CLUS.replace(b"@4", b"@5"), {}, r"line 5: unknown label '5'"),
     ("a.arff", files.CLUS.replace(b"@4", b"@1/2"), {}, r"line 5: label '1/2' is listed twice"),
+    ("a.csv", b"x,b\0\n1,\n", {"labels": ["b\0"]}, r"line 2: label 'b.*' is unknown"),
     ("a.svm", b"1 3:x\n", {}, r"a\.svm, line 1: the value of '3:x' is no finite number"),
     ("a.svm", b"1 3:1\n1 3\n", {}, r"line 2: expected is index:value, not '3'"),
     ("a.svm", b"1 1:1\n1 -3:1\n", {}, r"line 2: index -3"),

@@ -30,11 +30,11 @@ def compile(*, json: bool = False) -> None:
       setwise compile
       NUMBA_CACHE_DIR=/opt/setwise setwise compile
 
-    Exit status: 0 success; 2 there is no folder to keep the code in; 130 interrupted.
+    Exit status: 0 success; 2 the code cannot be kept; 130 interrupted.
     """
     import warnings
 
-    from setwise.kernel_cache import HINT, cache_folder, is_written
+    from setwise.kernel_cache import HINT, cache_folder, has_lost, is_written
 
     began = time.perf_counter()
     with warnings.catch_warnings():
@@ -47,6 +47,8 @@ def compile(*, json: bool = False) -> None:
             echo(f"setwise: {time.perf_counter() - began:.0f} s: {number} models fitted", err=True)
         if find_spec("torch"):
             compile_losses()
+    if has_lost():
+        raise ValueError(HINT)
     seconds = time.perf_counter() - began
     told = {"folder": str(folder), "seconds": round(seconds, 1)}
     say(json, told, f"compiled in {seconds:.0f} s; kept in {folder}")

@@ -43,13 +43,15 @@ def state() -> dict[str, Any]:
     import warnings
 
     from setwise import __version__
-    from setwise.kernel_cache import cache_folder
+    from setwise.kernel_cache import cache_folder, is_written
     from setwise.threads import thread_count
 
     needed, extras = requirements()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it says is said here
         cache = cache_folder()
+        kept = "nowhere: every process compiles again" if cache is None else str(cache)
+        kept += "" if cache is None or is_written(cache) else " (only read)"
     files = [] if cache is None else [file for file in cache.rglob("*") if file.is_file()]
     return {
         "setwise": __version__,
@@ -59,7 +61,7 @@ def state() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "set by": {name: os.environ[name] for name in THREADS if name in os.environ},
         "terminal": f"{sys.stdout.encoding if sys.stdout else None}",
-        "cache": "nowhere: every process compiles again" if cache is None else str(cache),
+        "cache": kept,
         "cached": f"{len(files)} files, {sum(f.stat().st_size for f in files) / 2**20:.0f} MB",
         "needs": {name: installed(name) for name in needed},
         "extras": {
