@@ -61,7 +61,7 @@ def test_skorch_takes_the_loss_as_a_criterion(example):
 def test_a_hugging_face_trainer_learns_with_the_loss(example, capsys):
     pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
-    before, after = example("hugging_face").main(epochs=12)
+    before, after = example("hugging_face").main()
     assert after > 0.8 > before
 
 
