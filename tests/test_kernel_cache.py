@@ -170,3 +170,7 @@ def test_kernels_that_root_has_kept_are_read_if_nobody_else_can_write_them(
     done = run_as_nobody(environment)
     assert done.stdout == f"4 {hits}\n", done.stderr
     assert done.stderr.count("NUMBA_CACHE_DIR to a") == 1 - hits
+    # Root itself does not run what others could have written, nor stays silent about it.
+    own = run(COUNTED, **environment)
+    assert own.startswith(f"4 {hits}")
+    assert own.count("NUMBA_CACHE_DIR to a") == 1 - hits

@@ -116,7 +116,7 @@ def _is_trusted(path: Path) -> bool:
 
 @cache
 def _are_trusted(folder: Path) -> bool:
-    """The same of the kernels of a source; what lies below a folder of the user alone is."""
+    """The same of all kernels of a source; below a folder that only the user can open, they are."""
     above = folder.parent.stat()
     if not hasattr(os, "getuid") or (above.st_uid == os.getuid() and not above.st_mode & 0o077):
         return True
@@ -226,6 +226,7 @@ class _Cache(FunctionCache):
         with suppress(OSError):
             if _are_trusted(Path(self.cache_path)):
                 return self._load_overload(sig, target_context)
+            _say_lost()
         return None
 
     def save_overload(self, sig, data):

@@ -157,7 +157,7 @@ def probabilities(room, q, signs, one):
 
 @view_inner
 def means(room, q, one):
-    """tanh(h), and e = exp(-2 |h|): where q is a half, the square of that of q."""
+    """tanh(h), and e = exp(-2 |h|); at q = 1/2 that is the square of exp(-2 |q h|)."""
     stand_apart()
     scores, mean, all_e, zero = room[SCORES], room[MEAN], room[E_ONE], spread(one - one)
     roots, is_half = room[E], q == 0.5
