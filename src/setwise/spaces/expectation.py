@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setwise.spaces.space import Array, Moments, Space
-from setwise.targets.measure import Additive, Of
+from setwise.targets.measure import Additive, Of, distinct_rows
 from setwise.targets.target import Target
 
 # For so many q a tempered space is kept: enough for one loss, and no more as q moves in training.
@@ -148,8 +148,11 @@ class Tempered(Expectation):
         return found
 
     def _uniform_mean(self, y_true: Array, of: Of, parameters: bool) -> Mean:
-        nothing = np.zeros((len(y_true), self.space.n_scores))
-        return self._at(0.0).mean(self.target, nothing, y_true, of, parameters)
+        """Of each true set once, however many rows have it."""
+        first, inverse = distinct_rows(y_true)
+        nothing = np.zeros((len(first), self.space.n_scores))
+        mean = self._at(0.0).mean(self.target, nothing, y_true[first], of, parameters)
+        return Mean(*(part[inverse] for part in mean))
 
     def _apart(self, of: Mean, mean: Array) -> Array:
         """E_q[u f] - E_q[u] E_1[f] for each feature f; 0 for excluded ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +11,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.spaces.expectation import Mean
-from setwise.spaces.space import Array, Space, weighted_features
+from setwise.spaces.expectation import Expectation, Mean, Moment, times_exp
+from setwise.spaces.space import Array, Space, tempered_values, weighted_features
 from setwise.sparse import row_ranges
-from setwise.targets.measure import Of
+from setwise.targets.measure import Measure, Of, distinct_rows
 from setwise.targets.target import Target
+
+# Rows by sets that are gone through at a time: what a processor has at hand.
+AT_HAND = 2**16
 
 
 class Listing:
@@ -131,7 +135,11 @@ def sums_over(sets: Array, present: Array, absent: Array) -> Array:
 
 def posterior_of(listing: Listing, scores: Array) -> tuple[Array, Array]:
     """A and the probability of each listed set, (n,) and (n, K)."""
-    weights = listing.weights(scores)
+    return normalised(listing.weights(scores))
+
+
+def normalised(weights: Array) -> tuple[Array, Array]:
+    """log of the sum of e^z of each row, (n,), and e^z over that sum, from z (n, K)."""
     high = weights.max(axis=1, keepdims=True)
     posterior = np.exp(weights - high)
     mass = posterior.sum(axis=1, keepdims=True)
@@ -164,15 +172,110 @@ def log_share(others: Array, log_own: Array) -> tuple[Array, Array]:
         return np.where(others < own, np.log1p(others / own), far), 1.0 / (own + others)
 
 
-def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
-    """E[u] of any target as the sum over the list of u times the probability, O(n K l).
+@dataclass(frozen=True)
+class ListedExpectation(Expectation):
+    """The moments of any target as sums over a list of all sets, O(n K l).
 
-    Some rows at a time, so that memory stays bounded.
+    With s_k the probability of a set and t_k its utility times the probability tempered by q, the
+    derivative of F(q) by z_k is t_k (1 - s_k) - s_k (sum of the other t), times what scales F.
     """
+
+    def moment(
+        self, scores: Array, y_true: Array, q: float, of: Of = "utility", log_scale: float = 0.0,
+        parameters: bool = True,
+    ) -> Moment:  # fmt: skip
+        log_size = self.space.log_size
+
+        def found(weights: Array, values: Array) -> tuple[Array, Array, Array]:
+            log_partition, posterior = normalised(weights)
+            log_tempered, shares = log_partition, posterior
+            if q != 1.0:
+                log_tempered, shares = normalised(tempered_values(weights, q))
+            shares = shares * values
+            exponent = (log_tempered - log_size) - q * (log_partition - log_size) + log_scale
+            return shares.sum(axis=1), apart(shares, posterior), exponent
+
+        return self._summed(scores, y_true, of, found)
+
+    def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
+        listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
+        (first, inverse), inside = distinct_rows(y_true), np.isfinite(listing.bias)
+        share = np.broadcast_to(inside * np.exp(-self.space.log_size), listing.count)
+        means = [
+            measure.matrix(listing, y_true[first[rows]]) @ share
+            for rows in row_ranges(len(first), listing.count)
+        ]
+        return times_exp(np.concatenate(means), log_scale)[inverse]
+
+    def logistic(
+        self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
+    ) -> Moment:
+        log_size = self.space.log_size
+
+        def found(weights: Array, values: Array) -> tuple[Array, Array, Array]:
+            log_partition, posterior = normalised(weights)
+            inside = weights > -np.inf
+            shares = inside * values * np.exp(-log_size)
+            value = shares.sum(axis=1) * (log_partition - log_size)
+            value -= np.einsum("ij,ij->i", shares, np.where(inside, weights, 0.0))
+            return value, -apart(shares, posterior), np.full(len(value), log_scale)
+
+        return self._summed(scores, y_true, "utility", found)
+
+    def _summed(
+        self, scores: Array, y_true: Array, of: Of,
+        found: Callable[[Array, Array], tuple[Array, Array, Array]],
+    ) -> Moment:  # fmt: skip
+        """What is ``found`` from z and the values of the sets (n, K), some rows at a time.
+
+        That is the moment (n,), its derivatives by z, and the logarithm of what scales both.
+        """
+        listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
+        scores, parts = scores.astype(np.float64), []
+        for rows in row_ranges(len(scores), listing.count, AT_HAND):
+            values = values_of(measure, listing, y_true[rows])
+            value, by_set, exponent = found(listing.weights(scores[rows]), values)
+            slopes = (times_exp(part, exponent[:, None]) for part in listing.aggregate(by_set))
+            parts.append((times_exp(value, exponent), *slopes))
+        return Moment(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def apart(shares: Array, posterior: Array) -> Array:
+    """shares (1 - posterior) - posterior (sum of the other shares), (n, K).
+
+    Accurate also where one set is all but certain.
+    """
+    return shares * others(posterior) - posterior * others(shares)
+
+
+def others(values: Array) -> Array:
+    """The sum of the other entries of each row, none below 0, accurate where one is nearly all.
+
+    That may be the largest one only; what is less than half of a sum can be subtracted from it.
+    """
+    rows, largest = np.arange(len(values)), values.argmax(axis=1)
+    rest = values.copy()
+    rest[rows, largest] = 0.0
+    found = values.sum(axis=1, keepdims=True) - values
+    found[rows, largest] = rest.sum(axis=1)
+    return found
+
+
+def values_of(measure: Measure, listing: Listing, y_true: Array) -> Array:
+    """The value of each listed set against the true set of each row, (n, K).
+
+    Many rows have the same true set, whose values are found once.
+    """
+    first, inverse = distinct_rows(y_true)
+    return measure.matrix(listing, y_true[first])[inverse]
+
+
+def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
+    """E[u] of any target as the sum over the list of u times the probability, O(n K l)."""
     listing, measure = listing_of(space), target.measure(space.n_labels, of)
     parts = []
-    for rows in row_ranges(len(scores), listing.count):
+    for rows in row_ranges(len(scores), listing.count, AT_HAND):
         log_partition, posterior = posterior_of(listing, scores[rows])
-        weighted = posterior * measure.matrix(listing, y_true[rows])
+        weighted = posterior * values_of(measure, listing, y_true[rows])
         parts.append((log_partition, weighted.sum(axis=1), *listing.aggregate(weighted)))
     return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -175,9 +175,12 @@ class Space(Protocol):
     def expectation(self, target: Target | str) -> Expectation:
         """The exact moments of a target on this space; refused where there is no exact way."""
         from setwise.spaces.expectation import SubsetExpectation, Tempered
+        from setwise.spaces.listing import ListedExpectation
 
         paired = self.paired(target)
-        return (SubsetExpectation if paired.form == "subset" else Tempered)(paired, self)
+        if paired.form == "subset":
+            return SubsetExpectation(paired, self)
+        return (Tempered if paired.form in self.carries else ListedExpectation)(paired, self)
 
     def features(self, sets: Array) -> Array:
         """The sufficient statistic of each parameter, 0 or 1, (m, p)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -198,23 +199,18 @@ class Table:
 
 @dataclass(frozen=True)
 class RowIndex:
-    """Finds rows of 0/1 in a table by the sum of random numbers that belong to their columns.
-
-    ``keys`` are those sums, ascending, of the rows in that ``order``.
-    """
+    """Finds rows of 0/1 in a table. ``keys`` are `row_keys` of the rows in ``order``, ascending."""
 
     table: Array
-    numbers: Array
     keys: Array
     order: Array
 
     @classmethod
     def of(cls, table: Array) -> RowIndex:
         """For the rows of a table."""
-        numbers = np.random.default_rng(0).integers(1, 2**52, table.shape[1], dtype=np.int64)
-        keys = table @ numbers
+        keys = row_keys(table)
         order = np.argsort(keys, kind="stable")
-        return cls(table, numbers, keys[order], order)
+        return cls(table, keys[order], order)
 
     def find(self, rows: Array) -> Array:
         """The position of each row in the table, -1 where it does not occur, (n,)."""
@@ -223,10 +219,28 @@ class RowIndex:
             position = {row.tobytes(): k for k, row in enumerate(table.astype(np.uint8))}
             found = [position.get(row.tobytes(), -1) for row in rows.astype(np.uint8)]
             return np.array(found, dtype=np.int64)
-        sums = rows @ self.numbers
-        near = np.minimum(np.searchsorted(self.keys, sums), len(table) - 1)
+        keys = row_keys(rows)
+        near = np.minimum(np.searchsorted(self.keys, keys), len(table) - 1)
         place = self.order[near]
-        return np.where((self.keys[near] == sums) & (table[place] == rows).all(axis=1), place, -1)
+        return np.where((self.keys[near] == keys) & (table[place] == rows).all(axis=1), place, -1)
+
+
+def distinct_rows(sets: Array) -> tuple[Array, Array]:
+    """Places of the different rows of 0/1, (m,), and which of these each row is like, (n,)."""
+    _, first, inverse = np.unique(row_keys(sets), return_index=True, return_inverse=True)
+    if not (sets[first][inverse] == sets).all():
+        _, first, inverse = np.unique(sets, axis=0, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def row_keys(sets: Array) -> Array:
+    """The sum of random numbers that belong to the labels of each set, (n,): few are alike."""
+    return sets @ _label_numbers(sets.shape[1])
+
+
+@cache
+def _label_numbers(n_labels: int) -> Array:
+    return np.random.default_rng(0).integers(1, 2**52, n_labels, dtype=np.int64)
 
 
 def find_rows(table: Array, rows: Array) -> Array:
