@@ -16,6 +16,7 @@ from setwise.spaces.space import Array, Space, tempered_values, weighted_feature
 from setwise.sparse import row_ranges
 from setwise.targets.measure import Measure, Of, distinct_rows
 from setwise.targets.target import Target
+from setwise.threads import small_products
 
 # Rows by sets that are gone through at a time: what a processor has at hand.
 AT_HAND = 2**16
@@ -201,10 +202,11 @@ class ListedExpectation(Expectation):
         listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
         (first, inverse), inside = distinct_rows(y_true), np.isfinite(listing.bias)
         share = np.broadcast_to(inside * np.exp(-self.space.log_size), listing.count)
-        means = [
-            measure.matrix(listing, y_true[first[rows]]) @ share
-            for rows in row_ranges(len(first), listing.count)
-        ]
+        with small_products(AT_HAND * self.space.n_labels):
+            means = [
+                measure.matrix(listing, y_true[first[rows]]) @ share
+                for rows in row_ranges(len(first), listing.count, AT_HAND)
+            ]
         return times_exp(np.concatenate(means), log_scale)[inverse]
 
     def logistic(
@@ -232,11 +234,12 @@ class ListedExpectation(Expectation):
         """
         listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
         scores, parts = scores.astype(np.float64), []
-        for rows in row_ranges(len(scores), listing.count, AT_HAND):
-            values = values_of(measure, listing, y_true[rows])
-            value, by_set, exponent = found(listing.weights(scores[rows]), values)
-            slopes = (times_exp(part, exponent[:, None]) for part in listing.aggregate(by_set))
-            parts.append((times_exp(value, exponent), *slopes))
+        with small_products(AT_HAND * self.space.n_labels):
+            for rows in row_ranges(len(scores), listing.count, AT_HAND):
+                values = values_of(measure, listing, y_true[rows])
+                value, by_set, exponent = found(listing.weights(scores[rows]), values)
+                slopes = (times_exp(part, exponent[:, None]) for part in listing.aggregate(by_set))
+                parts.append((times_exp(value, exponent), *slopes))
         return Moment(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -274,7 +277,7 @@ def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: 
     """E[u] of any target as the sum over the list of u times the probability, O(n K l)."""
     listing, measure = listing_of(space), target.measure(space.n_labels, of)
     parts = []
-    for rows in row_ranges(len(scores), listing.count, AT_HAND):
+    for rows in row_ranges(len(scores), listing.count):
         log_partition, posterior = posterior_of(listing, scores[rows])
         weighted = posterior * values_of(measure, listing, y_true[rows])
         parts.append((log_partition, weighted.sum(axis=1), *listing.aggregate(weighted)))
