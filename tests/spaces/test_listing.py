@@ -7,8 +7,9 @@ import pytest
 
 from setwise.spaces import Catalog
 from setwise.spaces.expectation import Tempered
-from setwise.spaces.listing import ListedExpectation, others
-from setwise.spaces.space import others_of_group
+from setwise.spaces.listing import ListedExpectation
+from setwise.spaces.space import others_of_group, sum_of_others
+from setwise.surrogates import CompSum
 from setwise.targets import CountTarget, TableTarget, get_target, measure
 
 
@@ -17,7 +18,7 @@ from setwise.targets import CountTarget, TableTarget, get_target, measure
 def test_rows_are_those_of_their_first_places(monkeypatch, shape, alike):
     """Also where the keys of different rows are the same."""
     if alike:
-        monkeypatch.setattr(measure, "row_keys", lambda sets: np.zeros(len(sets), np.int64))
+        monkeypatch.setattr(measure, "label_numbers", lambda count: np.zeros(count, np.int64))
     sets = np.random.default_rng(0).integers(0, 2, shape).astype(np.uint8)
     first, inverse = measure.distinct_rows(sets)
     np.testing.assert_array_equal(sets[first][inverse], sets)
@@ -27,8 +28,9 @@ def test_rows_are_those_of_their_first_places(monkeypatch, shape, alike):
 def test_the_sum_of_other_entries_keeps_its_digits():
     values = np.array([[1.0, 1e-20, 3e-30], [0.25, 0.5, 0.25], [0.0, 0.0, 0.0], [0.0, 7.0, 0.0]])
     expected = [[1e-20 + 3e-30, 1.0, 1.0], [0.75, 0.5, 0.75], [0, 0, 0], [7.0, 0.0, 7.0]]
-    np.testing.assert_allclose(others(values), expected, rtol=1e-15)
-    np.testing.assert_allclose(others(values), others_of_group(values, 3), rtol=1e-15)
+    np.testing.assert_allclose(sum_of_others(values), expected, rtol=1e-15)
+    by_groups = others_of_group(np.hstack([values, values]), 3)
+    np.testing.assert_allclose(by_groups, np.tile(expected, 2), rtol=1e-15)
 
 
 def test_derivatives_are_exact_where_one_set_is_all_but_certain():
@@ -76,3 +78,40 @@ def test_moments_are_those_by_a_tempered_space(name, joint, q):
         pair.logistic(scores, y_true, 0.7), other.logistic(scores, y_true, 0.7), strict=True
     ):
         np.testing.assert_allclose(one, two, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("q", [-0.5, 0.0, 0.3, 1.0])
+def test_a_level_that_all_sets_share_changes_no_digit(q):
+    """Joint scores in steps of 1/1024, to which 2**40 can be added exactly."""
+    generator = np.random.default_rng(2)
+    sets = np.unique(generator.integers(0, 2, (20, 5)), axis=0)
+    scores = generator.integers(-4000, 4000, (50, len(sets))) / 1024
+    y_true = sets[generator.integers(0, len(sets), 50)].astype(np.uint8)
+    pair = Catalog(sets, joint=True).expectation("f1")
+    for far in (scores + 2.0**40, scores - 2.0**40):
+        for one, two in zip(
+            pair.moment(scores, y_true, q), pair.moment(far, y_true, q), strict=True
+        ):
+            np.testing.assert_array_equal(one, two)
+        for one, two in zip(pair.logistic(scores, y_true), pair.logistic(far, y_true), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_a_true_set_outside_of_a_table_is_named_by_its_row():
+    sets = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    loss = CompSum(TableTarget(sets[:3], np.zeros((3, 3))), Catalog(sets[:3]), 1.0)
+    with pytest.raises(ValueError, match=r"y_true\[2\] = \[1, 1\] is not among the 3"):
+        loss.value_and_gradient(np.zeros((5, 2)), sets[[1, 0, 3, 1, 0]])
+
+
+def test_rows_beyond_a_range_are_like_the_first():
+    """Lists so long that rows are gone through a few at a time."""
+    generator = np.random.default_rng(3)
+    sets = np.unique(generator.integers(0, 2, (1500, 12)), axis=0)
+    space = Catalog(sets, generator.normal(size=len(sets)))
+    scores = generator.normal(size=(200, 12))
+    y_true = generator.integers(0, 2, (200, 12)).astype(np.uint8)
+    whole = CompSum("f1", space, 0.5).value_and_gradients(scores, y_true)
+    last = CompSum("f1", space, 0.5).value_and_gradients(scores[150:], y_true[150:])
+    for one, two in zip(whole, last, strict=True):
+        np.testing.assert_allclose(one[150:], two, rtol=1e-12, atol=1e-18)

@@ -216,10 +216,11 @@ class Backoff(Space):
     def expectation(self, target: Target | str) -> Expectation:
         """As every space; the subset loss, where it is small, from where the base has it."""
         paired = self.paired(target)
+        tempered = Tempered(paired, self)
         if paired.form != "subset":
-            return super().expectation(paired)
+            return tempered
         is_known = getattr(self.base.expectation(target), "loss", None) is not None
-        return SubsetExpectation(paired, self, Tempered(paired, self) if is_known else None)
+        return SubsetExpectation(paired, self, tempered if is_known else None)
 
     def shares(self, scores: Array) -> tuple[Array, Array]:
         """The share of the base, and what the bonuses add to those of the listed sets."""

@@ -20,6 +20,7 @@ from setwise.spaces.expectation import (
     Expectation,
     Mean,
     Moment,
+    SubsetExpectation,
     Tempered,
     additive,
     times_exp,
@@ -81,8 +82,9 @@ class Cube(Space):
     def expectation(self, target: Target | str) -> Expectation:
         """By kernels for sums over labels and for quotients, else as every space does."""
         paired = self.paired(target)
-        is_plain = paired.form in ("subset", "table")
-        return super().expectation(paired) if is_plain else CubeExpectation(paired, self)
+        if paired.form == "subset":
+            return SubsetExpectation(paired, self)
+        return Tempered(paired, self) if paired.form == "table" else CubeExpectation(paired, self)
 
     def moments(self, scores: Array, *, features: bool = False) -> Moments:
         """The independent marginals."""
@@ -98,9 +100,11 @@ class Cube(Space):
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
     ) -> Mean:
-        """Functions of the counts by their joint law, sums over labels by their terms."""
+        """Functions of the counts by their joint law, sums by their terms, a table by the list."""
         if target.form == "additive":
             return self._additive_mean(target, scores, y_true, of)
+        if target.form == "table":
+            return super().mean(target, scores, y_true, of, parameters)
         measure = target.measure(self.n_labels, of)
         _, *mean = count_mean(measure, scores, y_true, np.empty(0))
         return Mean(self.mean_scores(scores)[0], *mean)

@@ -11,15 +11,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from setwise.spaces.expectation import Expectation, Mean, Moment, times_exp
-from setwise.spaces.space import Array, Space, tempered_values, weighted_features
+from setwise.spaces.expectation import Expectation, Mean, Moment, Tempered, times_exp
+from setwise.spaces.space import (
+    Array,
+    Space,
+    sum_of_others,
+    tempered_values,
+    weighted_features,
+)
 from setwise.sparse import row_ranges
-from setwise.targets.measure import Measure, Of, distinct_rows
+from setwise.targets.measure import Of
 from setwise.targets.target import Target
 from setwise.threads import small_products
 
-# Rows by sets that are gone through at a time: what a processor has at hand.
-AT_HAND = 2**16
+# Rows by sets that a sum goes through at a time, half a megabyte: its passes over them then find
+# them in the cache of a processor. But no fewer rows, for which products would be slow.
+AT_HAND, FEWEST_ROWS = 2**16, 64
 
 
 class Listing:
@@ -58,6 +65,11 @@ class Listing:
     def aggregate(self, weights: Array) -> tuple[Array, Array]:
         """Sums over the list of weights times the derivative of z, by scores and parameters."""
         return (weights if self.is_joint else weights @ self.signs.T), weights
+
+    def expectation(self, target: Target | str) -> Expectation:
+        """Of a space that is a list: as every space, but in one pass over the list."""
+        found = super().expectation(target)  # type: ignore
+        return ListedExpectation(found.target, self) if type(found) is Tempered else found  # type: ignore
 
 
 @dataclass(frozen=True)
@@ -175,10 +187,11 @@ def log_share(others: Array, log_own: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class ListedExpectation(Expectation):
-    """The moments of any target as sums over a list of all sets, O(n K l).
+    """The moments of any target on a space that is a list, in one pass over the list, O(n K l).
 
-    With s_k the probability of a set and t_k its utility times the probability tempered by q, the
-    derivative of F(q) by z_k is t_k (1 - s_k) - s_k (sum of the other t), times what scales F.
+    With s_k the probability of a set, and t_k its utility times the probability tempered by q, the
+    derivative of F(q) by z_k, divided by q, is t_k (1 - s_k) - s_k (sum of the other t), times what
+    scales F. A set has at most one parameter, its own bias.
     """
 
     def moment(
@@ -194,20 +207,21 @@ class ListedExpectation(Expectation):
                 log_tempered, shares = normalised(tempered_values(weights, q))
             shares = shares * values
             exponent = (log_tempered - log_size) - q * (log_partition - log_size) + log_scale
-            return shares.sum(axis=1), apart(shares, posterior), exponent
+            return shares.sum(axis=1), _apart(shares, posterior), exponent
 
-        return self._summed(scores, y_true, of, found)
+        return self._summed(scores, y_true, of, found, parameters)
 
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
-        (first, inverse), inside = distinct_rows(y_true), np.isfinite(listing.bias)
-        share = np.broadcast_to(inside * np.exp(-self.space.log_size), listing.count)
-        with small_products(AT_HAND * self.space.n_labels):
-            means = [
-                measure.matrix(listing, y_true[first[rows]]) @ share
-                for rows in row_ranges(len(first), listing.count, AT_HAND)
-            ]
-        return times_exp(np.concatenate(means), log_scale)[inverse]
+        inside = np.broadcast_to(np.isfinite(listing.bias), listing.count)
+        share = inside * np.exp(-self.space.log_size)
+
+        def means(sets: Array) -> Array:
+            return measure.matrix(listing, sets) @ share
+
+        with small_products(_multiplications(listing)):
+            found = [means(y_true[rows]) for rows in row_ranges(len(y_true), listing.count)]
+        return times_exp(np.concatenate(found), log_scale)
 
     def logistic(
         self, scores: Array, y_true: Array, log_scale: float = 0.0, parameters: bool = True
@@ -220,65 +234,58 @@ class ListedExpectation(Expectation):
             shares = inside * values * np.exp(-log_size)
             value = shares.sum(axis=1) * (log_partition - log_size)
             value -= np.einsum("ij,ij->i", shares, np.where(inside, weights, 0.0))
-            return value, -apart(shares, posterior), np.full(len(value), log_scale)
+            return value, -_apart(shares, posterior), np.full(len(value), log_scale)
 
-        return self._summed(scores, y_true, "utility", found)
+        return self._summed(scores, y_true, "utility", found, parameters)
 
     def _summed(
         self, scores: Array, y_true: Array, of: Of,
-        found: Callable[[Array, Array], tuple[Array, Array, Array]],
+        found: Callable[[Array, Array], tuple[Array, Array, Array]], parameters: bool,
     ) -> Moment:  # fmt: skip
         """What is ``found`` from z and the values of the sets (n, K), some rows at a time.
 
-        That is the moment (n,), its derivatives by z, and the logarithm of what scales both.
+        That is the moment (n,), its derivatives by z, divided by q, and the logarithm of what
+        scales both. The largest z of a row is 0 there: moments do not depend on it, and large
+        numbers do not cancel.
         """
         listing, measure = listing_of(self.space), self.target.measure(self.space.n_labels, of)
         scores, parts = scores.astype(np.float64), []
-        with small_products(AT_HAND * self.space.n_labels):
-            for rows in row_ranges(len(scores), listing.count, AT_HAND):
-                values = values_of(measure, listing, y_true[rows])
-                value, by_set, exponent = found(listing.weights(scores[rows]), values)
-                slopes = (times_exp(part, exponent[:, None]) for part in listing.aggregate(by_set))
-                parts.append((times_exp(value, exponent), *slopes))
+        with small_products(_multiplications(listing)):
+            for rows in row_ranges(len(scores), listing.count):
+                values = measure.matrix(listing, y_true[rows])
+                for few in row_ranges(len(values), listing.count, AT_HAND, FEWEST_ROWS):
+                    weights = listing.weights(scores[rows][few])
+                    weights -= weights.max(axis=1, keepdims=True)
+                    value, by_set, exponent = found(weights, values[few])
+                    slopes = listing.aggregate(by_set)
+                    slopes = slopes if parameters else (slopes[0], np.empty((len(value), 0)))
+                    slopes = (times_exp(part, exponent[:, None]) for part in slopes)
+                    parts.append((times_exp(value, exponent), *slopes))
         return Moment(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def apart(shares: Array, posterior: Array) -> Array:
+def _apart(shares: Array, posterior: Array) -> Array:
     """shares (1 - posterior) - posterior (sum of the other shares), (n, K).
 
     Accurate also where one set is all but certain.
     """
-    return shares * others(posterior) - posterior * others(shares)
+    return shares * sum_of_others(posterior) - posterior * sum_of_others(shares)
 
 
-def others(values: Array) -> Array:
-    """The sum of the other entries of each row, none below 0, accurate where one is nearly all.
-
-    That may be the largest one only; what is less than half of a sum can be subtracted from it.
-    """
-    rows, largest = np.arange(len(values)), values.argmax(axis=1)
-    rest = values.copy()
-    rest[rows, largest] = 0.0
-    found = values.sum(axis=1, keepdims=True) - values
-    found[rows, largest] = rest.sum(axis=1)
-    return found
-
-
-def values_of(measure: Measure, listing: Listing, y_true: Array) -> Array:
-    """The value of each listed set against the true set of each row, (n, K).
-
-    Many rows have the same true set, whose values are found once.
-    """
-    first, inverse = distinct_rows(y_true)
-    return measure.matrix(listing, y_true[first])[inverse]
+def _multiplications(listing: Listing) -> int:
+    """How many multiplications a product of some rows with the list takes."""
+    return max(AT_HAND, FEWEST_ROWS * listing.count) * listing.sets.shape[1]
 
 
 def listed_mean(space: Space, target: Target, scores: Array, y_true: Array, of: Of) -> Mean:
-    """E[u] of any target as the sum over the list of u times the probability, O(n K l)."""
+    """E[u] of any target as the sum over the list of u times the probability, O(n K l).
+
+    Some rows at a time, so that memory stays bounded.
+    """
     listing, measure = listing_of(space), target.measure(space.n_labels, of)
     parts = []
     for rows in row_ranges(len(scores), listing.count):
         log_partition, posterior = posterior_of(listing, scores[rows])
-        weighted = posterior * values_of(measure, listing, y_true[rows])
+        weighted = posterior * measure.matrix(listing, y_true[rows])
         parts.append((log_partition, weighted.sum(axis=1), *listing.aggregate(weighted)))
     return Mean(*(np.concatenate(part) for part in zip(*parts, strict=True)))

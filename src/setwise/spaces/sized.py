@@ -144,9 +144,8 @@ class Sized(Space):
     def expectation(self, target: Target | str) -> Expectation:
         """As every space; the subset loss, where it is small, from the law of the counts."""
         paired = self.paired(target)
-        if paired.form == "subset":
-            return SubsetExpectation(paired, self, Tempered(paired, self))
-        return super().expectation(paired)
+        tempered = Tempered(paired, self)
+        return SubsetExpectation(paired, self, tempered) if paired.form == "subset" else tempered
 
     def moments(
         self, scores: Array, values: tuple[Array, Array] | None = None, *, features: bool = False
@@ -177,6 +176,8 @@ class Sized(Space):
         """Sums over labels by the moments of a sum, functions of the counts by their joint law."""
         if target.form == "additive":
             return additive_mean(self, target, scores, y_true, of, parameters)
+        if target.form == "table":
+            return super().mean(target, scores, y_true, of, parameters)
         return Mean(*count_mean(target.measure(self.n_labels, of), scores, y_true, self.bias))
 
     __repr__ = brief

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -78,6 +78,9 @@ class Additive:
         return self._complete(constant, self.scale(n_true) * total, np.abs(constant))
 
     def matrix(self, listed: Any, y_true: Array) -> Array:
+        return once_each(partial(self._matrix, listed), y_true)
+
+    def _matrix(self, listed: Any, y_true: Array) -> Array:
         n_true = y_true.sum(axis=1, dtype=np.float64)
         absent, present = self.states(y_true)
         constant, scale = self.constant(n_true)[:, None], self.scale(n_true)[:, None]
@@ -106,6 +109,9 @@ class OfCounts(ABC):
         return self._at(tp, *sizes, y_true.shape[1])
 
     def matrix(self, listed: Any, y_true: Array) -> Array:
+        return once_each(partial(self._matrix, listed), y_true)
+
+    def _matrix(self, listed: Any, y_true: Array) -> Array:
         true, nothing = y_true.astype(np.float64), np.zeros(y_true.shape)
         every, none = np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1]))
         sizes = listed.sums(every, none), true.sum(axis=1, keepdims=True)
@@ -199,18 +205,23 @@ class Table:
 
 @dataclass(frozen=True)
 class RowIndex:
-    """Finds rows of 0/1 in a table. ``keys`` are `row_keys` of the rows in ``order``, ascending."""
+    """Finds rows of 0/1 in a table by the sum of random numbers that belong to their columns.
+
+    ``keys`` are those sums, ascending, of the rows in that ``order``.
+    """
 
     table: Array
+    numbers: Array
     keys: Array
     order: Array
 
     @classmethod
     def of(cls, table: Array) -> RowIndex:
         """For the rows of a table."""
-        keys = row_keys(table)
+        numbers = label_numbers(table.shape[1])
+        keys = table @ numbers
         order = np.argsort(keys, kind="stable")
-        return cls(table, keys[order], order)
+        return cls(table, numbers, keys[order], order)
 
     def find(self, rows: Array) -> Array:
         """The position of each row in the table, -1 where it does not occur, (n,)."""
@@ -219,28 +230,33 @@ class RowIndex:
             position = {row.tobytes(): k for k, row in enumerate(table.astype(np.uint8))}
             found = [position.get(row.tobytes(), -1) for row in rows.astype(np.uint8)]
             return np.array(found, dtype=np.int64)
-        keys = row_keys(rows)
-        near = np.minimum(np.searchsorted(self.keys, keys), len(table) - 1)
+        sums = rows @ self.numbers
+        near = np.minimum(np.searchsorted(self.keys, sums), len(table) - 1)
         place = self.order[near]
-        return np.where((self.keys[near] == keys) & (table[place] == rows).all(axis=1), place, -1)
+        return np.where((self.keys[near] == sums) & (table[place] == rows).all(axis=1), place, -1)
+
+
+@cache
+def label_numbers(n_labels: int) -> Array:
+    """Random numbers of the labels, whose sums tell most label sets apart, (l,)."""
+    return np.random.default_rng(0).integers(1, 2**52, n_labels, dtype=np.int64)
 
 
 def distinct_rows(sets: Array) -> tuple[Array, Array]:
     """Places of the different rows of 0/1, (m,), and which of these each row is like, (n,)."""
-    _, first, inverse = np.unique(row_keys(sets), return_index=True, return_inverse=True)
+    keys = sets @ label_numbers(sets.shape[1])
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if not (sets[first][inverse] == sets).all():
         _, first, inverse = np.unique(sets, axis=0, return_index=True, return_inverse=True)
-    return first, inverse
+    return first, inverse.reshape(-1)
 
 
-def row_keys(sets: Array) -> Array:
-    """The sum of random numbers that belong to the labels of each set, (n,): few are alike."""
-    return sets @ _label_numbers(sets.shape[1])
-
-
-@cache
-def _label_numbers(n_labels: int) -> Array:
-    return np.random.default_rng(0).integers(1, 2**52, n_labels, dtype=np.int64)
+def once_each(function: Callable[[Array], Array], sets: Array) -> Array:
+    """The rows of ``function(sets)``; it is asked once for sets that are alike."""
+    if len(sets) < 2:
+        return function(sets)
+    first, inverse = distinct_rows(sets)
+    return function(sets[first])[inverse]
 
 
 def find_rows(table: Array, rows: Array) -> Array:
