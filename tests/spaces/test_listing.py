@@ -115,3 +115,18 @@ def test_rows_beyond_a_range_are_like_the_first():
     last = CompSum("f1", space, 0.5).value_and_gradients(scores[150:], y_true[150:])
     for one, two in zip(whole, last, strict=True):
         np.testing.assert_allclose(one[150:], two, rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("name", ["f1", "jaccard", "subset", "counts"])
+def test_values_of_many_pairs_are_those_of_each_pair(name):
+    """So many that they are looked up by their counts."""
+    generator = np.random.default_rng(4)
+    sets = np.unique(generator.integers(0, 2, (90, 7)), axis=0).astype(np.uint8)
+    y_true = generator.integers(0, 2, (300, 7)).astype(np.uint8)
+    target = CountTarget(lambda tp, fp, fn, tn: (fp + fn * tn) / 40.0)
+    target = target if name == "counts" else get_target(name)
+    for of in ("utility", "loss"):
+        value = target.measure(7, of)
+        found = value.matrix(Catalog(sets), y_true)
+        each = [value.rows(np.broadcast_to(y, y_true.shape), y_true) for y in sets]
+        np.testing.assert_array_equal(found, np.transpose(each))

@@ -115,7 +115,22 @@ class OfCounts(ABC):
         true, nothing = y_true.astype(np.float64), np.zeros(y_true.shape)
         every, none = np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1]))
         sizes = listed.sums(every, none), true.sum(axis=1, keepdims=True)
-        return self._at(listed.sums(true, nothing), *sizes, y_true.shape[1])
+        tp, most = listed.sums(true, nothing), int(max(part.max(initial=0.0) for part in sizes))
+        if (most + 1) ** 3 > tp.size:
+            return self._at(tp, *sizes, y_true.shape[1])
+        # Most pairs of sets have the counts of other pairs.
+        tp *= (most + 1) ** 2
+        tp += sizes[0] * (most + 1) + sizes[1]
+        return self.by_counts(most, y_true.shape[1]).ravel().take(tp.astype(np.intp))
+
+    def by_counts(self, most: int, n_labels: int) -> Array:
+        """The value by the numbers of hits, of predicted labels and of true ones, up to ``most``.
+
+        Numbers that cannot be have the value of the nearest that can.
+        """
+        tp, k, true = np.indices((most + 1,) * 3).reshape(3, -1).astype(np.float64)
+        tp = np.clip(tp, np.maximum(k + true - n_labels, 0.0), np.minimum(k, true))
+        return self._at(tp, k, true, n_labels).reshape((most + 1,) * 3)
 
     def _at(self, tp: Array, size_pred: Array, size_true: Array, n_labels: int) -> Array:
         tn = n_labels - size_true - size_pred + tp
@@ -253,10 +268,8 @@ def distinct_rows(sets: Array) -> tuple[Array, Array]:
 
 def once_each(function: Callable[[Array], Array], sets: Array) -> Array:
     """The rows of ``function(sets)``; it is asked once for sets that are alike."""
-    if len(sets) < 2:
-        return function(sets)
-    first, inverse = distinct_rows(sets)
-    return function(sets[first])[inverse]
+    first, inverse = distinct_rows(sets) if len(sets) > 1 else (sets, sets)
+    return function(sets) if len(first) == len(sets) else function(sets[first])[inverse]
 
 
 def find_rows(table: Array, rows: Array) -> Array:
