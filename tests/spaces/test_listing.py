@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from setwise.spaces import Catalog
+from setwise.spaces import Catalog, Sized
 from setwise.spaces.expectation import Tempered
 from setwise.spaces.listing import ListedExpectation
 from setwise.spaces.space import others_of_group, sum_of_others
@@ -97,11 +97,23 @@ def test_a_level_that_all_sets_share_changes_no_digit(q):
             np.testing.assert_array_equal(one, two)
 
 
-def test_a_true_set_outside_of_a_table_is_named_by_its_row():
+@pytest.mark.parametrize("q", [0.0, 1.0])
+@pytest.mark.parametrize("space", [Catalog([[0, 0], [0, 1], [1, 0]]), Sized(2, [0.0, 1.0])])
+def test_a_true_set_outside_of_a_table_is_named_by_its_row(space, q):
     sets = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    loss = CompSum(TableTarget(sets[:3], np.zeros((3, 3))), Catalog(sets[:3]), 1.0)
+    loss = CompSum(TableTarget(sets[:3], np.zeros((3, 3))), space, q)
     with pytest.raises(ValueError, match=r"y_true\[2\] = \[1, 1\] is not among the 3"):
         loss.value_and_gradient(np.zeros((5, 2)), sets[[1, 0, 3, 1, 0]])
+
+
+def test_a_function_is_asked_for_counts_that_occur_only():
+    """Of these sets, none of which is empty, 1 - precision is defined."""
+    sets = np.random.default_rng(5).integers(0, 2, (200, 6)).astype(np.uint8)
+    sets = np.unique(sets[sets.any(axis=1)], axis=0)
+    target = CountTarget(lambda tp, fp, fn, tn: fp / (tp + fp))
+    found = target.measure(6, "loss").matrix(Catalog(sets), sets)
+    shares = sets.sum(axis=1, dtype=float) - sets @ sets.T.astype(float)
+    np.testing.assert_array_equal(found, shares / sets.sum(axis=1, dtype=float))
 
 
 def test_rows_beyond_a_range_are_like_the_first():

@@ -111,7 +111,7 @@ def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array
     most, index, marginals = int(size.max()), RowIndex.of(sets), posterior @ sets
     if most == 0:
         return found
-    losses = measure.by_counts(most, n_labels) if most <= MOST_TABLED else None
+    losses = _by_counts(measure, most, n_labels) if most <= MOST_TABLED else None
     chosen, best, second = (part.copy() for part in found)
     columns = np.arange(1, most + 1)
     for row, chance in enumerate(posterior):
@@ -136,6 +136,15 @@ def or_ranked(found: Decisions, measure: OfCounts, posterior: Array, sets: Array
         else:
             second[row] = min(second[row], risk[place])
     return Decisions(chosen, best, second)
+
+
+def _by_counts(measure: OfCounts, most: int, n_labels: int) -> Array:
+    """The loss by the numbers of hits, of predicted labels and of true ones, up to ``most``."""
+    tp, k, true = np.ogrid[: most + 1, : most + 1, : most + 1]
+    # Counts that cannot be have the loss of the nearest that can.
+    tp = np.clip(tp, np.maximum(k + true - n_labels, 0), np.minimum(k, true))
+    counts = tp, k - tp, true - tp, n_labels - k - true + tp
+    return measure.of_counts(*(count.astype(np.float64) for count in counts))
 
 
 def _parts(sets: Array) -> Iterator[Array]:

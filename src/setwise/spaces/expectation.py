@@ -148,8 +148,9 @@ class Tempered(Expectation):
         return found
 
     def _uniform_mean(self, y_true: Array, of: Of, parameters: bool) -> Mean:
-        """Of each true set once, however many rows have it."""
-        first, inverse = distinct_rows(y_true)
+        """Of each true set once, however many rows have it; a table names the row it lacks."""
+        every = np.arange(len(y_true))
+        first, inverse = (every, every) if self.target.form == "table" else distinct_rows(y_true)
         nothing = np.zeros((len(first), self.space.n_scores))
         mean = self._at(0.0).mean(self.target, nothing, y_true[first], of, parameters)
         return Mean(*(part[inverse] for part in mean))

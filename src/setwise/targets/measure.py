@@ -116,21 +116,18 @@ class OfCounts(ABC):
         every, none = np.ones((1, y_true.shape[1])), np.zeros((1, y_true.shape[1]))
         sizes = listed.sums(every, none), true.sum(axis=1, keepdims=True)
         tp, most = listed.sums(true, nothing), int(max(part.max(initial=0.0) for part in sizes))
-        if (most + 1) ** 3 > tp.size:
+        shape = (most + 1,) * 3
+        if np.prod(shape) > tp.size:
             return self._at(tp, *sizes, y_true.shape[1])
-        # Most pairs of sets have the counts of other pairs.
-        tp *= (most + 1) ** 2
-        tp += sizes[0] * (most + 1) + sizes[1]
-        return self.by_counts(most, y_true.shape[1]).ravel().take(tp.astype(np.intp))
-
-    def by_counts(self, most: int, n_labels: int) -> Array:
-        """The value by the numbers of hits, of predicted labels and of true ones, up to ``most``.
-
-        Numbers that cannot be have the value of the nearest that can.
-        """
-        tp, k, true = np.indices((most + 1,) * 3).reshape(3, -1).astype(np.float64)
-        tp = np.clip(tp, np.maximum(k + true - n_labels, 0.0), np.minimum(k, true))
-        return self._at(tp, k, true, n_labels).reshape((most + 1,) * 3)
+        # Most pairs of sets have the counts of others. Only counts that occur are asked for: a
+        # function of them need not be defined elsewhere.
+        tp *= shape[0] ** 2
+        tp += sizes[0] * shape[0] + sizes[1]
+        place, occurs, values = tp.astype(np.intp), np.zeros(shape, bool), np.empty(shape)
+        occurs.ravel()[place] = True
+        hits, predicted, known = (part.astype(np.float64) for part in np.nonzero(occurs))
+        values[occurs] = self._at(hits, predicted, known, y_true.shape[1])
+        return values.ravel().take(place)
 
     def _at(self, tp: Array, size_pred: Array, size_true: Array, n_labels: int) -> Array:
         tn = n_labels - size_true - size_pred + tp
