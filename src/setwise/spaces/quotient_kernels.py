@@ -59,17 +59,14 @@ def choose_nodes(
     else:
         nodes = -nodes
         inverse_center = 1.0 / (first[slot] + mean)
-        # Whole vectors of exponentials, more than are needed: a rest would cost as much.
-        most = 4 if nodes <= 4 else (8 if nodes <= 8 else far_x.shape[1])
-        for k in range(most):
-            x = far_x[nodes, k] * inverse_center
-            t_false[k] = exp(-x * step[1])
-            w[k] = far_w[nodes, k] * inverse_center * exp(-x * first[slot])
-        for k in range(most):
-            t_true[k] = t_false[k]
-        if step[0] != step[1]:
-            for k in range(most):
-                t_true[k] = exp(-far_x[nodes, k] * inverse_center * step[0])
+        all_x, all_w = far_x[nodes], far_w[nodes]
+        # In whole lanes, more than are needed: rooms have place for them.
+        for k in range(0, nodes, LANES):
+            x = load(all_x, k, 1.0) * inverse_center
+            t = exp(-x * step[1])
+            store(t_false, k, t)
+            store(t_true, k, t if step[0] == step[1] else exp(-x * step[0]))
+            store(w, k, load(all_w, k, 1.0) * inverse_center * exp(-x * first[slot]))
     if zero[slot] > 0:
         t_true[nodes] = 0.0 if step[0] > 0 else 1.0
         t_false[nodes] = 0.0 if step[1] > 0 else 1.0
