@@ -186,6 +186,41 @@ def test_backward_twice_gives_the_gradient_twice(batch):
     torch.testing.assert_close(logits.grad, 2.0 * once)
 
 
+@in_turn("dtype", [torch.float32, torch.float64])
+@in_turn("q", [0.0, 0.005, 0.05, 0.5, 1.0, -1.0])
+@in_turn("target", ["f1", "hamming", "jaccard", CountTarget(lambda tp, fp, fn, tn: fp / (1 + fp))])
+def test_the_gradient_of_a_mean_is_the_mean_of_gradients_whatever_is_made_of_it(target, q, dtype):
+    """Also of labels that do not fill the lanes of a kernel, and times what an optimiser scales by.
+
+    The reference: losses of rows, summed one by one by torch.
+    """
+    generator = torch.Generator().manual_seed(5)
+    logits = torch.randn(7, 11, generator=generator, dtype=torch.float64).to(dtype)
+    y_true = torch.rand(7, 11, generator=generator) < 0.4
+    mean, rows = (
+        SurrogateLoss(target, surrogate="comp_sum", q=q, reduction=reduction)
+        for reduction in ("mean", "none")
+    )
+    value, wanted = gradient_of(lambda x, y: (rows(x, y) * torch.ones(7)).sum() / 7, logits, y_true)
+    for factor in (1.0, 1024.0, 1.0 + 2.0**-12):
+        found, gradient = gradient_of(lambda x, y, f=factor: f * mean(x, y), logits, y_true)
+        torch.testing.assert_close(found, factor * value)
+        torch.testing.assert_close(gradient, factor * wanted)
+
+
+@in_turn("place", [0, 7, 8, 10])
+@in_turn("entry", [np.nan, np.inf, -np.inf])
+@in_turn("q", [0.0, 0.5, 1.0])
+@in_turn("target", ["f1", "hamming"])
+def test_logits_that_are_not_finite_are_named_wherever_they_stand(target, q, entry, place):
+    logits = torch.full((3, 11), torch.finfo(torch.float32).max)
+    loss = SurrogateLoss(target, surrogate="comp_sum", q=q)
+    assert not loss(logits, torch.ones(3, 11)).isnan()
+    logits[1, place] = entry
+    with pytest.raises(ValueError, match=rf"input must be finite, but input\[1, {place}\]"):
+        loss(logits, torch.ones(3, 11))
+
+
 # ------------------------------------------------------------------------------------------- masks
 
 

@@ -91,19 +91,19 @@ def scaled(
 class Kept(torch.autograd.Function):
     """Values of rows whose exact gradient is computed beside them and kept until it is asked for.
 
-    ``direct(logits, parameters)`` gives the values (n,), their gradient by logits divided by
-    ``scale``, (n, n_scores), and by parameters (n, p); either may be None where its argument is.
-    ``again(logits, parameters)`` gives the same values in torch operations, for a second
-    derivative.
+    ``direct(logits, parameters)`` gives the values (n,), their gradient by logits divided by a
+    scale, (n, n_scores), by parameters (n, p), and that scale; either gradient may be None where
+    its argument is. ``again(logits, parameters)`` gives the same values in torch operations, for a
+    second derivative.
     """
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, logits: Tensor, parameters: Tensor | None, direct, again, scale: float
+        ctx: Any, logits: Tensor, parameters: Tensor | None, direct, again
     ) -> Tensor:
         """The value of each row, (n,)."""
-        value, by_logit, by_parameter = direct(logits.detach(), parameters)
-        ctx.direct, ctx.again, ctx.scale, ctx.is_spent = direct, again, scale, False
+        value, by_logit, by_parameter, ctx.scale = direct(logits.detach(), parameters)
+        ctx.direct, ctx.again, ctx.is_spent = direct, again, False
         ctx.save_for_backward(logits, parameters, by_logit, by_parameter)
         return value
 
@@ -111,7 +111,7 @@ class Kept(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor):  # type: ignore[override]
         """The kept gradient times what comes from above."""
         logits, parameters, by_logit, by_parameter = ctx.saved_tensors
-        gradients: list[Tensor | None] = [None] * 5
+        gradients: list[Tensor | None] = [None] * 4
         wanted = [i for i in (0, 1) if ctx.needs_input_grad[i]]
         if torch.is_grad_enabled():
             # Asked for a derivative of the gradient too (create_graph). (Potentials of a forest
@@ -128,8 +128,10 @@ class Kept(torch.autograd.Function):
                 if ctx.is_spent:
                     by_logit = ctx.direct(logits.detach(), parameters)[1]
                 ctx.is_spent, gradients[0] = True, by_logit.contiguous()
-                kept = gradients[0].numpy()
-                scaled(kept, factor.numpy(), kept)
+                kept, factors = gradients[0].numpy(), factor.numpy()
+                # (A share of the mean, where it is what was foreseen: 1 but for rounding.)
+                if np.abs(factors - 1.0).max(initial=0.0) > np.finfo(kept.dtype).eps:
+                    scaled(kept, factors, kept)
             else:
                 gradients[0] = factor[:, None] * by_logit
             if parameters is not None:

@@ -134,12 +134,12 @@ class SumMean:
             return self._by_partitions(rows)
 
         def direct(odds: Tensor, _: None):
-            return *self.with_gradient(rows.at(odds)), None
+            return *self.with_gradient(rows.at(odds)), None, 1.0
 
         def again(odds: Tensor, _: None) -> Tensor:
             return self._by_partitions(rows.at(odds))
 
-        return Kept.apply(rows.odds, None, direct, again, 1.0)  # type: ignore
+        return Kept.apply(rows.odds, None, direct, again)  # type: ignore
 
     def _by_partitions(self, rows: Rows) -> Tensor:
         """The same on any space, differentiable to any order."""

@@ -149,7 +149,9 @@ class SurrogateLoss(nn.Module):
             untraced(self._make)(width)
         loss = self._losses[width]
         refuse_tensors(loss.space, input, target, parameters, mask, sample_weight)
-        rows = loss(input, target, parameters, mask, q)
+        is_mean = reduction == "mean" and mask is None and sample_weight is None
+        share = 1.0 / max(len(input), 1) if is_mean else 1.0
+        rows = loss(input, target, parameters, mask, q, share)
         rows = rows if sample_weight is None else rows * sample_weight.to(rows.dtype)
         if reduction == "none":
             return rows

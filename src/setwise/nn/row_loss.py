@@ -25,8 +25,10 @@ from setwise.targets.target import hierarchy_of, is_hamming, label_weights
 from setwise.validation import refuse_not_finite
 
 # Values (n,), gradient by scores (n, n_scores) and by parameters (n, p), of scores, label bytes
-# and q.
-Core = Callable[[Array, Array, float | None], tuple[Array, Array, Array]]
+# and q. With a share as well, of logits, the gradient by them times that share; None where the
+# loss is not made for them.
+Answers = tuple[Array, Array, Array]
+Core = Callable[[Array, Array, float | None, float | None], Answers | None]
 
 
 def core_of(settings: Settings, space: Space, parameters: bool = False) -> Core:
@@ -37,21 +39,47 @@ def core_of(settings: Settings, space: Space, parameters: bool = False) -> Core:
     target = settings.target
     if settings.has_power:
         family = CompSum(target, space, 1.0)
-        return lambda scores, y_true, q: family.with_q(q).of_checked(scores, y_true, parameters)  # type: ignore
+
+        def power(given: Array, y_true: Array, q: Any, share: float | None) -> Answers | None:
+            loss = family.with_q(q)
+            loss = loss if share is None else loss.of_logits(share)
+            return loss and loss.of_checked(given, y_true, parameters)
+
+        return power
     if settings.surrogate == "likelihood":
-        loss = Logistic("subset", space, "paper")
-        return lambda scores, y_true, q: loss.of_checked(scores, y_true, parameters)
+        likelihood = Logistic("subset", space, "paper")
+        return lambda scores, y_true, q, share: (
+            likelihood.of_checked(scores, y_true, parameters) if share is None else None
+        )
     if settings.surrogate == "constrained":
         margins = Constrained(target, space, settings.margin, settings.rho)
-        return lambda scores, y_true, q: margins.value_and_gradients(scores, y_true)
-    pair = space.expectation(target)
+        return lambda scores, y_true, q, share: (
+            margins.value_and_gradients(scores, y_true) if share is None else None
+        )
+    plain = space.expectation(target)
 
-    def expected(scores: Array, y_true: Array, q: float | None) -> tuple[Array, Array, Array]:
+    def expected(given: Array, y_true: Array, q: Any, share: float | None) -> Answers | None:
+        pair = plain if share is None else plain.of_logits(share)
+        if pair is None:
+            return None
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = pair.moment(scores, y_true, 1.0, "loss", parameters=parameters)
-        return as_type(scores.dtype, mean.value, mean.scores, mean.parameters)  # type: ignore
+            mean = pair.moment(given, y_true, 1.0, "loss", parameters=parameters)
+        return as_type(given.dtype, mean.value, mean.scores, mean.parameters)  # type: ignore
 
     return expected
+
+
+def of_logits(
+    core: Core, logits: Array, sets: Array, q: float | None, share: float
+) -> tuple[Array, Array, Array, float]:
+    """Values, gradients, and what the one by the logits is still to be multiplied by."""
+    found = core(logits, sets, q, share)
+    if found is not None and not np.isnan(found[0]).any():
+        return *found, 1.0 / share
+    scores, are_finite = scaled(logits, np.full(len(logits), 0.5, logits.dtype))
+    if not are_finite:
+        refuse_not_finite(logits, "input")
+    return *cast(Answers, core(scores, sets, q, None)), 0.5
 
 
 class RowLoss:
@@ -83,11 +111,13 @@ class RowLoss:
         return RowLoss, (self.settings, self.space)
 
     def __call__(
-        self, logits: Tensor, y_true: Tensor, parameters: Tensor | None, mask: Tensor | None, q
-    ) -> Tensor:
+        self, logits: Tensor, y_true: Tensor, parameters: Tensor | None, mask: Tensor | None, q,
+        share: float = 1.0,
+    ) -> Tensor:  # fmt: skip
         """The loss of each row, (n,), in float64 for float64 logits and in float32 for others.
 
-        A row without a known label has loss 0.
+        A row without a known label has loss 0. Gradients cost a pass over them less where what is
+        made of the losses has a derivative of ``share`` by each.
         """
         if mask is not None:
             self._refuse_known(mask)
@@ -110,8 +140,8 @@ class RowLoss:
             if not self._wants_kernels(logits, mask):
                 refuse_infinite(logits)
                 return by_tensors(logits, parameters)
-            by_kernels = partial(self._by_kernels, y_true=y_true, known=mask, q=q)
-            return Kept.apply(logits, parameters, by_kernels, by_tensors, 0.5)  # type: ignore
+            by_kernels = partial(self._by_kernels, y_true=y_true, known=mask, q=q, share=share)
+            return Kept.apply(logits, parameters, by_kernels, by_tensors)  # type: ignore
 
     def _wants_kernels(self, logits: Tensor, mask: Tensor | None) -> bool:
         """Whether the compiled kernels serve this call."""
@@ -125,34 +155,35 @@ class RowLoss:
         return able and self.settings.backend != "torch"
 
     def _by_kernels(
-        self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q
-    ) -> tuple[Tensor, ...]:
-        """Values and both gradients, by the scores and by the parameters."""
-        given, sets = logits.numpy(), y_true.contiguous().numpy()
-        scores, are_finite = scaled(given, np.full(len(given), 0.5, given.dtype))
-        if not are_finite:
-            refuse_not_finite(given, "input")
+        self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q,
+        share: float,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Values and both gradients, as `Kept` wants them."""
+        given, sets = np.ascontiguousarray(logits.numpy()), y_true.contiguous().numpy()
         if parameters is not None:
             space = self.space.with_parameters(parameters.detach().double().numpy())
-            answers = core_of(self.settings, space, parameters=True)(scores, sets, q)
+            core = core_of(self.settings, space, parameters=True)
+            *answers, scale = of_logits(core, given, sets, q, 1.0)
         elif known is None:
-            answers = self._cores[self.space.n_labels](scores, sets, q)
+            core = self._cores[self.space.n_labels]
+            *answers, scale = of_logits(core, given, sets, q, share)
         else:
-            answers = self._over_known(scores, sets, known.numpy(), q)
-        return tuple(torch.from_numpy(np.asarray(answer)) for answer in answers)
+            *answers, scale = self._over_known(given, sets, known.numpy(), q)
+        return *(torch.from_numpy(np.asarray(answer)) for answer in answers), scale
 
-    def _over_known(self, scores: Array, sets: Array, known: Array, q) -> tuple[Array, ...]:
+    def _over_known(self, given: Array, sets: Array, known: Array, q) -> tuple[Any, ...]:
         """Rows with as many known labels are rows of a smaller cube; nothing known is no loss."""
-        value, gradient = np.zeros(len(scores), scores.dtype), np.zeros_like(scores)
+        value, gradient, scale = np.zeros(len(given), given.dtype), np.zeros_like(given), 1.0
         sizes = known.sum(axis=1)
         for size in np.unique(sizes[sizes > 0]).tolist():
             if size not in self._cores:
                 self._cores[size] = core_of(self.settings, Cube(size))
             rows = sizes == size
             inside, shape = known & rows[:, None], (-1, size)
-            part = self._cores[size](scores[inside].reshape(shape), sets[inside].reshape(shape), q)
-            value[rows], gradient[inside] = part[0], part[1].ravel()
-        return value, gradient, np.empty((len(scores), 0), scores.dtype)
+            of_size = given[inside].reshape(shape), sets[inside].reshape(shape)
+            part, by_logit, _, scale = of_logits(self._cores[size], *of_size, q, 1.0)
+            value[rows], gradient[inside] = part, by_logit.ravel()
+        return value, gradient, np.empty((len(given), 0), given.dtype), scale
 
     def _by_tensors(
         self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q

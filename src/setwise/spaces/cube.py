@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import expit
@@ -154,8 +154,12 @@ class CubeExpectation(Expectation):
     At q = 0 every target on the cube is cross-entropy with soft labels: the loss needs only
     M(0) = E_0[u] and E_0[u y'_i], which for a function of the counts are three numbers for each
     number of true labels. They are computed once, by the moments at zero scores.
+
+    Scores are what is given times ``unit``; derivatives are those by the scores, times ``share``.
     """
 
+    unit: float = 1.0
+    share: float = 1.0
     _uniform: dict[Of, Array] = field(default_factory=dict, repr=False)
     _rules: dict[tuple[Of, bool], Rules] = field(default_factory=dict, repr=False)
 
@@ -182,7 +186,7 @@ class CubeExpectation(Expectation):
         # For q < 0 powers of probabilities outgrow float32.
         work = scores if q >= 0 else scores.astype(np.float64)
         value, slope = np.empty(len(work)), np.empty_like(work)
-        one, n_true = work.dtype.type(1), true_counts(y_true)
+        n_true = true_counts(y_true)
         if self.target.form == "additive":
             measure, sizes = additive(self.target, self.space.n_labels, of), n_true * 1.0
             values, scale = in_lanes(measure.values, work.dtype), measure.scale(sizes)
@@ -190,7 +194,7 @@ class CubeExpectation(Expectation):
             kernel = additive_rows
         else:
             kernel, table = fraction_rows, self._fraction_table(n_true, of, work.dtype)
-        wanted = Wanted(float(q), one, log_scale, sign)
+        wanted = self._wanted(q, work.dtype, log_scale, sign)
         for_rows(kernel, len(work), work, y_true, wanted, table, value, slope)
         return Moment(value, slope, np.empty((len(work), 0)))
 
@@ -204,14 +208,22 @@ class CubeExpectation(Expectation):
         """M(0) sum_i log cosh(h_i) - sum_i E_0[u y'_i] h_i, by one pass."""
         base, up, down, weights = self._pulls(y_true, "utility")
         value, slope = np.empty(len(scores)), np.empty_like(scores)
-        one = scores.dtype.type(1)
         for_rows(
-            soft_rows, len(scores), scores, y_true, one, base, up, down,
-            in_lanes(weights, scores.dtype), value, slope,
+            soft_rows, len(scores), scores, y_true, self._wanted(0.0, scores.dtype),
+            (base, up, down), in_lanes(weights, scores.dtype), value, slope,
         )  # fmt: skip
         if log_scale != 0.0:
             value, slope = times_exp(value, log_scale), times_exp(slope, log_scale)
         return Moment(value, slope, np.empty((len(scores), 0)))
+
+    def of_logits(self, share: float) -> CubeExpectation | None:
+        if self.target.form == "counts":
+            return None
+        return replace(self, unit=0.5 * self.unit, share=0.5 * share * self.share)
+
+    def _wanted(self, q: float, dtype: np.dtype, log_scale=0.0, sign=1.0) -> Wanted:
+        unit, one = dtype.type(self.unit), dtype.type(1)
+        return Wanted(float(q), unit, one, log_scale, sign * self.share)
 
     def _fraction_table(self, n_true: Array, of: Of, dtype: np.dtype) -> FractionTable:
         """What the kernel needs of a quotient, for rows of so many true labels."""
@@ -261,7 +273,8 @@ class CubeExpectation(Expectation):
         if len(new):
             known = known.copy()
             sets = (np.arange(self.space.n_labels) < new[:, None]).astype(np.uint8)
-            flat = self.moment(np.zeros(sets.shape), sets, 1.0, of)
+            plain = replace(self, share=1.0)
+            flat = plain.moment(np.zeros(sets.shape), sets, 1.0, of)
             last = self.space.n_labels - 1
             known[new, 0] = flat.value
             known[new, 1] = np.where(new > 0, flat.scores[:, 0], 0.0)

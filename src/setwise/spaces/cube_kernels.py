@@ -27,12 +27,13 @@ from setwise.lanes import (
 
 
 class Wanted(NamedTuple):
-    """F(q) times e^log_scale, and its slope times ``sign`` too."""
+    """F(q) times e^log_scale, and its slope times ``share`` too, of scores times ``unit``."""
 
     q: float
-    one: np.floating  # 1 in the precision of the scores
+    unit: np.floating  # in the precision of the scores
+    one: np.floating  # 1 in it
     log_scale: float
-    sign: float
+    share: float
 
 
 class AdditiveTable(NamedTuple):
@@ -108,15 +109,21 @@ def room_of(scores):
 
 
 @view_inner
-def enter(line, y, one, room):
-    """Read the scores and the true set of a row."""
+def enter(line, y, unit, one, room):
+    """Read the scores, times the unit, and the true set of a row; 0, NaN if not all are finite."""
     scores, truth, whole = room[SCORES], room[TRUTH], len(line) - len(line) % LANES
+    zero = one - one
+    lanes, lack = spread(zero), zero
     for j in range(0, whole, LANES):
-        store(scores, j, load(line, j, one))
+        x = load(line, j, one)
+        lanes = lanes + zero * x
+        store(scores, j, unit * x)
         store(truth, j, load(y, j, one))
     for j in range(whole, len(line)):
-        scores[j] = line[j]
+        lack += zero * line[j]
+        scores[j] = unit * line[j]
         truth[j] = y[j]
+    return np.float64(lack + total(lanes))
 
 
 @view_inner
@@ -200,8 +207,8 @@ def states(line, y, wanted, signs, room):
 
     A = sum of log(2 cosh h). Where the sign of a true or false label is -1 it counts when left out.
     """
-    q, one, excess, _ = wanted
-    enter(line, y, one, room)
+    q, unit, one, excess, _ = wanted
+    excess += enter(line, y, unit, one, room)
     probabilities(room, like(one, q), signs, one)
     if q != 1.0:
         means(room, q, one)
@@ -216,11 +223,11 @@ def states(line, y, wanted, signs, room):
 @view_inner
 def finish(wanted, signs, excess, mean, room, out):
     """e^excess mean of a row, and out = e^excess (slope p (1 - p) + mean (E_q[y'] - E_1[y']))."""
-    q, one, _, sign = wanted
+    q, _, one, _, share = wanted
     # Only for q < 0 or another scale: an overflow must not meet a zero.
     is_large = excess > 80.0
     height = np.exp(excess) if not is_large else 1.0
-    factor, pull = like(one, height), like(one, height * sign * mean)
+    factor, pull = like(one, height), like(one, height * share * mean)
     truth, all_p, all_rest, slopes = room[TRUTH], room[P], room[REST], room[SLOPE]
     all_means = room[MEAN]
     for j in range(0, len(slopes), LANES):
@@ -240,33 +247,32 @@ def finish(wanted, signs, excess, mean, room, out):
 
 
 @kernel
-def soft_rows(start, stop, scores, y_true, one, base, pull_true, pull_false, weights, value, slope):
+def soft_rows(start, stop, scores, y_true, wanted, pulls, weights, value, slope):
     """base * sum log cosh(h_j) - sum_j e_j h_j and its gradient: cross-entropy with soft labels.
 
     e_j = weights[1, j] pull_true if label j is true, else weights[0, j] pull_false: E_0[u y'_j].
-    The weights have whole lanes.
+    ``pulls`` are base, pull_true and pull_false, (n,) each. The weights have whole lanes.
     """
-    pulls = base, pull_true, pull_false
-    soft_labels(start, stop, scores, y_true, one, pulls, weights, value, slope, room_of(scores))
+    soft_labels(start, stop, scores, y_true, wanted, pulls, weights, value, slope, room_of(scores))
 
 
 @embedded
-def soft_labels(start, stop, scores, y_true, one, pulls, weights, value, slope, room):
+def soft_labels(start, stop, scores, y_true, wanted, pulls, weights, value, slope, room):
     """`soft_rows` in a room that is there."""
-    base, pull_true, pull_false = pulls
+    (base, pull_true, pull_false), one, share = pulls, wanted.one, wanted.share
     for row in range(start, stop):
         pair = like(one, pull_true[row]), like(one, pull_false[row])
-        enter(scores[row], y_true[row], one, room)
+        log_cosh = enter(scores[row], y_true[row], wanted.unit, one, room)
         probabilities(room, one, (one, one), one)
-        inner = pull_labels(like(one, base[row]), pair, weights, one, room)
+        inner = pull_labels(like(one, base[row]), pair, like(one, share), weights, one, room)
         leave(room[SLOPE], one, slope[row])
-        log_cosh = total_size(room[SCORES], one) + log_products(room[E], one)
+        log_cosh += total_size(room[SCORES], one) + log_products(room[E], one)
         value[row] = base[row] * log_cosh - inner
 
 
 @view_inner
-def pull_labels(height, pulls, weights, one, room):
-    """The sum of e_j h_j; fills height * tanh(h_j) - e_j."""
+def pull_labels(height, pulls, share, weights, one, room):
+    """The sum of e_j h_j; fills share * (height * tanh(h_j) - e_j)."""
     scores, truth, p, rest = room[SCORES], room[TRUTH], room[P], room[REST]
     if_true, if_false, slope = weights[1], weights[0], room[SLOPE]
     inner = spread(0.0)
@@ -274,7 +280,8 @@ def pull_labels(height, pulls, weights, one, room):
         pair = pulls[0] * load(if_true, j, one), pulls[1] * load(if_false, j, one)
         pull = by_truth(load(truth, j, one), pair)
         inner = inner + wide(pull * load(scores, j, one))
-        store(slope, j, height * (load(p, j, one) - load(rest, j, one)) - pull)
+        mean = load(p, j, one) - load(rest, j, one)
+        store(slope, j, share * (height * mean - pull))
     return total(inner)
 
 
@@ -306,6 +313,6 @@ def sums(start, stop, scores, y_true, wanted, table, value, slope, room):
     signs = one, one
     for row in range(start, stop):
         excess = states(scores[row], y_true[row], wanted, signs, room)
-        share = like(one, 2.0 * wanted.sign * scale[row])
+        share = like(one, 2.0 * wanted.share * scale[row])
         mean = constant[row] + scale[row] * sum_mean(share, values, one, room)
         value[row] = finish(wanted, signs, excess, mean, room, slope[row])

@@ -75,6 +75,14 @@ class Expectation(ABC):
         np.negative(moment.parameters, out=moment.parameters)
         return moment
 
+    def of_logits(self, share: float) -> Expectation | None:
+        """The same of logits, twice the scores; None where they must be halved first.
+
+        Derivatives are by the logits, times ``share``. Of logits that are not finite, which nobody
+        has looked for, the value is NaN.
+        """
+        return None
+
     @abstractmethod
     def uniform(self, y_true: Array, of: Of = "utility", log_scale: float = 0.0) -> Array:
         """F(0), the uniform mean, (n,)."""

@@ -213,7 +213,7 @@ def quotient_mean(n_nodes, at_zero, n_labels, least, table, wanted, room, counte
     ``nodes`` is (KNOWN, m), ``inverses`` (m, w) room for 1 / f at each. ``at_zero`` is the place of
     the node t = 0, which has ``empty`` beside N, or -1 where D cannot be 0.
     """
-    one, step, off, double = wanted.one, table.step, table.off, 2.0 * wanted.sign
+    one, step, off, double = wanted.one, table.step, table.off, 2.0 * wanted.share
     rates = double * (table.on[0] - off[0]), double * (table.on[1] - off[1])
     # Beside the last of an odd number stands a node at t = 1 without a weight.
     nodes[T_TRUE, n_nodes], nodes[T_FALSE, n_nodes], nodes[WEIGHT, n_nodes] = 1.0, 1.0, 0.0

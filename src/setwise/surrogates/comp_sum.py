@@ -86,6 +86,15 @@ class CompSum:
         vars(other).update(q=_power(q))
         return other
 
+    def of_logits(self, share: float) -> CompSum | None:
+        """The same of logits, as `Expectation.of_logits` has it; None where they must be halved."""
+        pair = self.expectation.of_logits(share)
+        if pair is None or 0.0 < abs(self.q) < SMALL_Q:
+            return None
+        other = copy(self)
+        vars(other).update(expectation=pair)
+        return other
+
     def value_and_gradient(self, scores, y_true) -> tuple[Array, Array]:
         """Values (n,) and the gradient with respect to the scores (n, n_scores)."""
         return self.value_and_gradients(scores, y_true, parameters=False)[:2]
