@@ -16,6 +16,7 @@ from setwise.spaces.expectation import (
     Tempered,
     additive_mean,
 )
+from setwise.spaces.size_products import product_rows, products_room
 from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
 from setwise.spaces.symmetric import (
     LARGEST_LOG_BINOMIAL,
@@ -161,14 +162,34 @@ class Sized(Space):
             return np.empty(n), np.empty((n, n_labels)), np.empty((n, n_labels)), sizes
 
         law, sums = room(n), room(n if values else 0)
-        inputs, ends = (scores, self.size_bias), (n_labels, len(self.size_bias) - 1)
-        # (A kernel each: the second takes as long again to compile, and few need it.)
+        # (Kernels of their own: the second takes as long again to compile, and few need it.)
         if values is None:
-            for_rows(moments_rows, n, *inputs, law, least=8, room=lambda: moments_room(*ends))
+            self._fill(scores, law)
         else:
-            outputs = values, law, sums
-            for_rows(sum_moments_rows, n, *inputs, *outputs, least=8, room=lambda: sums_room(*ends))
+            ends = n_labels, len(self.size_bias) - 1
+            for_rows(
+                sum_moments_rows, n, scores, self.size_bias, values, law, sums, least=8,
+                room=lambda: sums_room(*ends),
+            )  # fmt: skip
         return Moments(*law, *sums)
+
+    def _fill(self, scores: Array, law: tuple[Array, Array, Array, Array]) -> None:
+        """The law of each row by plain products or, where those are no floats, scaled ones."""
+        n, bias = len(scores), self.size_bias
+        ends, high = (self.n_labels, len(bias) - 1), bias.max()
+        for_rows(
+            product_rows, n, scores, np.exp(bias - high), law, room=lambda: products_room(*ends)
+        )
+        law[0][:] += high
+        rows = np.flatnonzero(np.isnan(law[0]))
+        if len(rows):
+            found = tuple(part[rows] for part in law)
+            for_rows(
+                moments_rows, len(rows), scores[rows], bias, found, least=8,
+                room=lambda: moments_room(*ends),
+            )  # fmt: skip
+            for part, these in zip(law, found, strict=True):
+                part[rows] = these
 
     def mean(
         self, target: Target, scores: Array, y_true: Array, of: Of, parameters: bool = True
