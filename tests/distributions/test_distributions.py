@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import setwise
 from setwise.decoders import MinimumRisk
 from setwise.distributions import Distribution, Independent, Listed, Mixture, OfSpace
-from setwise.spaces import Catalog, Cube, Forest, Paths, Sized, Slice
+from setwise.spaces import Backoff, Catalog, Cube, Forest, Paths, Sized, Slice
 from setwise.targets import CountTarget, FBeta, LinearFractional, TableTarget, TreeDistance
 from tests.support import cases, oracle
 from tests.support import decision_oracle as decisions
@@ -115,6 +115,20 @@ def test_sizes_that_are_left_out_are_improbable(scale):
     np.testing.assert_allclose(size, law[:, : size.shape[1]], atol=1e-15)
     np.testing.assert_allclose(joint.sum(axis=1), probability, atol=1e-14)
     np.testing.assert_allclose(joint.sum(axis=2), size * np.arange(size.shape[1]), atol=1e-14)
+
+
+@pytest.mark.parametrize("bonus", [0.0, 40.0])
+def test_a_listed_set_may_be_larger_than_any_other_that_is_probable(bonus):
+    """On a space that backs off, whether the set itself is probable or not."""
+    sets = np.array([[1, 1, 1, 1, 0], [1, 0, 0, 0, 0]])
+    space, scores = Backoff(Cube(5), sets, [bonus, 1.0]), np.full((2, 5), -24.0)
+    given, law = OfSpace(space, scores), every_probability(OfSpace(space, scores))
+    joint, size = given.label_sizes()
+    every = oracle.all_sets(5)
+    of_size = every.sum(axis=1)[:, None] == np.arange(size.shape[1])
+    np.testing.assert_allclose(size, law @ of_size, atol=1e-15)
+    np.testing.assert_allclose(joint[:, :, 0], (law * every[:, 0]) @ of_size, atol=1e-15)
+    assert not MinimumRisk("f1").decode(given).any()
 
 
 def poisson_binomial(row):

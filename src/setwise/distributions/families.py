@@ -145,6 +145,11 @@ def add_listed(
     joint *= share[:, None, None]
     size *= share[:, None]
     own, own_size = SizeSums.of(sets)(shares)
+    # (Listed sets may be larger than any that `largest_size` leaves.)
+    lacks = max(0, own.shape[1] - joint.shape[1])
+    joint, size = (
+        np.pad(part, [(0, 0), (0, lacks), (0, 0)][: part.ndim]) for part in (joint, size)
+    )
     joint[:, : own.shape[1]] += own
     size[:, : own.shape[1]] += own_size
     return joint, size
