@@ -98,5 +98,5 @@ $(BIN)/python:
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
-	rm -rf docs/_build docs/api docs/gallery docs/sg_execution_times.rst
+	rm -rf src/setwise/compiled docs/_build docs/api docs/gallery docs/sg_execution_times.rst
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -85,6 +85,27 @@ def test_a_kernel_is_kept_until_something_it_calls_changes(tree, tmp_path):
     assert run(told, **places).split() == ["4", "1", "False"]
 
 
+def install(tree: Path) -> None:
+    """Compile as an installation does."""
+    run(COUNTED, PYTHONPATH=str(tree.parent), NUMBA_CACHE_DIR=str(tree / "compiled"))
+
+
+def test_installed_kernels_serve_where_they_fit(tree, tmp_path):
+    """Wherever the package stands; for another processor or source others are compiled."""
+    install(tree)
+    tree = Path(shutil.move(tree.parent, tmp_path / "elsewhere")) / "setwise"
+    empty = tmp_path / "cache"
+    places = {"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(empty)}
+    told = COUNTED + "from setwise.kernel_cache import count_installed; print(*count_installed())"
+    assert run(told, **places).split() == ["4", "1", "2", "2"]
+    assert not [path for path in empty.rglob("*") if path.is_file()]
+    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert run(told, **places, **other).split() == ["4", "0", "2", "0"]
+    assert run(told, **places, **other).split() == ["4", "1", "2", "0"]
+    (tree / "called.py").write_text(CALLED.format(number=5))
+    assert run(told, **places).split() == ["12", "0", "2", "0"]
+
+
 def test_every_module_that_a_kernel_can_reach_is_in_its_stamp():
     reached = {path.name for path in kernel_cache._reached(Path(forest_kernels.__file__))}
     assert {"forest_kernels.py", "nodes.py", "kernels.py", "kernel_cache.py"} <= reached
@@ -149,6 +170,18 @@ def test_in_a_container_kernels_run_and_are_kept_where_they_can_be(home, place, 
     assert done.stdout == "4 0\n", done.stderr
     assert done.stderr.count("NUMBA_CACHE_DIR to a") == (place == "NUMBA_CACHE_DIR")
     assert any(scratch.rglob("*.nbc")) == (place == "TMPDIR")
+
+
+@AS_NOBODY
+def test_installed_kernels_serve_where_none_can_be_kept(tree, tmp_path):
+    """And no more is said than of any other package."""
+    install(tree)
+    for folder in tree.glob("compiled/**/"):
+        folder.chmod(0o755)
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    done = run_as_nobody({"PYTHONPATH": str(tree.parent), "NUMBA_CACHE_DIR": str(closed)})
+    assert (done.stdout, done.stderr) == ("4 1\n", "")
 
 
 @AS_NOBODY

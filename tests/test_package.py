@@ -60,17 +60,17 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     code = "import sys; from hatchling import build; build.build_wheel(sys.argv[1])"
     code += "; build.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", code, folder], cwd=ROOT, check=True, capture_output=True)
+    call, plain = [sys.executable, "-c", code, folder], {**os.environ, "SETWISE_COMPILE": "0"}
+    subprocess.run(call, cwd=ROOT, env=plain, check=True, capture_output=True)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
 
 
 def _tracked(*folders):
     """The files of the project in these folders, without what was made of them."""
+    made = (".pyc", ".partial", ".nbi", ".nbc")
     found = (path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.is_file())
-    return {
-        str(path.relative_to(ROOT)) for path in found if path.suffix not in (".pyc", ".partial")
-    }
+    return {str(path.relative_to(ROOT)) for path in found if path.suffix not in made}
 
 
 def test_the_wheel_has_every_file_of_the_package_and_no_other(built):

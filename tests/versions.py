@@ -7,7 +7,8 @@ Both files are built once. For each interpreter the wheel goes into a fresh envi
 oldest supported release of every dependency, and into one with the newest; the sdist into one more,
 of the first interpreter. In each the command has to start, a model to be trained, saved and loaded
 from outside the repository, and scikit-learn's checks of all estimators to pass; with the oldest
-releases also what else is promised to users of scikit-learn. An interpreter that is not there is
+releases also what else is promised to users of scikit-learn. The sdist compiles its kernels, the
+wheel, which serves all, has none. An interpreter that is not there is
 skipped, and said so; of a dependency whose oldest release has no build for one, the oldest that has
 is taken. A line is printed as each one ends, and a table of all at the end.
 """
@@ -42,6 +43,12 @@ path = os.path.join(tempfile.mkdtemp(), "model.skops")
 setwise.save(model, path)
 assert (setwise.load(path).predict(X) == model.predict(X)).all()
 assert "site-packages" in setwise.__file__, setwise.__file__
+"""
+COMPILED = """
+from setwise.kernel_cache import count_installed
+
+found, fitting = count_installed()
+assert found == fitting > 0, (found, fitting)
 """
 NAMES = ("scikit-learn", "numpy", "scipy", "numba")
 TOLD = f"""
@@ -85,7 +92,8 @@ def built(folder: Path) -> tuple[Path, Path]:
     venv.create(folder / "build", with_pip=True)
     python = folder / "build" / "bin" / "python"
     run(python, "-m", "pip", "install", "-q", "build")
-    run(python, "-m", "build", "--outdir", folder / "dist", ROOT)
+    plain = {**os.environ, "SETWISE_COMPILE": "0"}
+    run(python, "-m", "build", "--outdir", folder / "dist", ROOT, env=plain)
     (wheel,), (sdist,) = (folder / "dist").glob("*.whl"), (folder / "dist").glob("*.tar.gz")
     return wheel, sdist
 
@@ -133,7 +141,9 @@ def tried(path: str, package: Path, releases: dict[str, str], folder: Path) -> l
     clean = {**os.environ, "PYTHONPATH": ""}
     run(home / "bin" / "setwise", "doctor", cwd=home, env=clean)
     run(python, "-c", TRIAL, cwd=home, env=clean)
-    if package.suffix == ".whl":
+    if package.suffix != ".whl":
+        run(python, "-c", COMPILED, cwd=home, env=clean)
+    else:
         run(python, "-m", "pip", "install", "-q", "--no-compile", *BUILT, *TOOLS, *held)
         # (What old releases say of each other's old age is no fault of ours.)
         quiet = ("-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning")

@@ -9,10 +9,13 @@ The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache or, w
 written, the temporary folder. It must belong to the user, or to root, and nobody else may write to
 it: what is read back is run. One that can only be read serves too, where there is no other. Kernels
 that cannot be kept are compiled anew in each process, with one warning.
-Nothing is compiled at installation: machine code is bound to the processor and to the releases of
-Python and numba, none of which a wheel knows, and unpacking one runs nothing. Afterwards `setwise
-compile` does it, where a first call must not take seconds.
 Kernels of sources that no process has used for thirty days are removed when new ones are kept.
+
+Installing from source compiles most of them, so that first calls need not (`hatch_build.py`). They
+lie in the package itself, are read where the folder has none, and are trusted as the code beside
+them is. Machine code is bound to the processor, to the release of numba and to that of Python: all
+are part of its key. A wheel built elsewhere may therefore carry kernels that do not fit. They are
+left alone, and others are compiled and kept as if there were none.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 import warnings
@@ -29,10 +33,18 @@ from functools import cache
 from pathlib import Path
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
+from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
 PACKAGE = Path(__file__).parent
+# The kernels that were compiled at installation, with ``NUMBA_CACHE_DIR`` at the folder above.
+INSTALLED = PACKAGE / "compiled" / "setwise"
 # Seconds after which the kernels of a source that nothing has used are removed.
 UNUSED = 30 * 24 * 3600.0
 # Imports as they begin a line: `from MODULE import ITEMS` (or in brackets), `import LIST`.
@@ -48,7 +60,7 @@ HINT = (
 
 def cached(dispatcher):
     """The compiled function, kept on disk where there is a place for it."""
-    dispatcher._cache = NullCache() if cache_folder() is None else _Later(dispatcher)
+    dispatcher._cache = _Later(dispatcher)
     return dispatcher
 
 
@@ -56,10 +68,15 @@ def cached(dispatcher):
 def cache_folder() -> Path | None:
     """The folder of compiled kernels, made if need be, or one to be read; None if there is none."""
     places = _candidates()
-    found = next((f for usable in (is_written, _is_read) for f in places if usable(f)), None)
-    if found is None:
-        _say_lost()
-    return found
+    return next((f for usable in (is_written, _is_read) for f in places if usable(f)), None)
+
+
+def writable_folder() -> Path:
+    """The folder of compiled kernels; a ValueError where no more can be kept there."""
+    folder = cache_folder()
+    if folder is None or not is_written(folder):
+        raise ValueError(HINT)
+    return folder
 
 
 def is_written(folder: Path) -> bool:
@@ -155,15 +172,15 @@ def _imported(file: Path) -> frozenset[Path]:
     return frozenset(path for path in files if path.is_file())
 
 
-def prune(folder: Path) -> None:
-    """Remove the kernels that were last used long ago, as far as that can be done.
+def prune(folder: Path, unused: float = UNUSED) -> None:
+    """Remove the kernels that were last used so many seconds ago, as far as that can be done.
 
     A process that has just begun to use them compiles them again.
     """
     for old in folder.iterdir():
         with suppress(OSError):
             is_source = re.fullmatch("[0-9a-f]{20}", old.name)
-            if is_source and time.time() - old.stat().st_mtime > UNUSED:
+            if is_source and time.time() - old.stat().st_mtime > unused:
                 shutil.rmtree(old)
 
 
@@ -183,7 +200,7 @@ class _Locator(_CacheLocator):
         super().ensure_cache_path()
 
     def get_cache_path(self) -> str:
-        return str(cache_folder() / self._stamp[:20])  # type: ignore
+        return str((cache_folder() or INSTALLED) / self._stamp[:20])
 
     def get_source_stamp(self) -> str:
         return self._stamp
@@ -216,6 +233,12 @@ class _Kept(CompileResultCacheImpl):
 class _Cache(FunctionCache):
     _impl_class = _Kept
 
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        folder = str(INSTALLED / stamp[:20])
+        self._installed = IndexDataCacheFile(folder, self._impl.filename_base, stamp)
+
     def load_overload(self, sig, target_context):
         """A kept kernel, or None.
 
@@ -223,15 +246,34 @@ class _Cache(FunctionCache):
         to load than all kernels of a fit.
         """
         rtsys.initialize(target_context)
+        key, is_trusted, found = self._index_key(sig, target_context.codegen()), True, None
         with suppress(OSError):
-            if _are_trusted(Path(self.cache_path)):
-                return self._load_overload(sig, target_context)
+            is_trusted = _are_trusted(Path(self.cache_path))
+            found = self._cache_file.load(key) if is_trusted else None
+        if found is None:
+            with suppress(OSError):
+                found = self._installed.load(key)
+        if found is None and not is_trusted:
             _say_lost()
-        return None
+        return None if found is None else self._impl.rebuild(target_context, found)
 
     def save_overload(self, sig, data):
         """Keep a kernel, where there is room and it may be written."""
-        try:
-            super().save_overload(sig, data)
-        except OSError:
-            _say_lost()
+        if cache_folder() is not None:
+            with suppress(OSError):
+                return super().save_overload(sig, data)
+        _say_lost()
+
+
+def count_installed() -> tuple[int, int]:
+    """How many kernels were compiled at installation, and how many of them this process can run."""
+    release = ".py{}{}{}".format(*sys.version_info[:2], getattr(sys, "abiflags", ""))
+    machine = cpu_target.target_context.codegen().magic_tuple()  # type: ignore
+    stamps = {stamp[:20]: stamp for stamp in map(source_stamp, PACKAGE.rglob("*.py"))}
+    fitting = 0
+    for file in INSTALLED.rglob(f"*{release}.nbi"):
+        stamp = stamps.get(file.parent.name)
+        with suppress(OSError):
+            kept = IndexDataCacheFile(str(file.parent), file.stem, stamp)._load_index()
+            fitting += sum(key[1] == machine for key in kept)
+    return len([*INSTALLED.rglob("*.nbc")]), fitting

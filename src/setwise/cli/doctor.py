@@ -23,8 +23,8 @@ OURS = ("dev", "docs", "examples")
 def doctor(*, json: bool = False) -> None:
     r"""Print versions and settings, to paste into a problem report.
 
-    Lists versions, threads, the cache of compiled code, and optional packages. The only path it
-    mentions is the cache folder, and nothing is sent anywhere.
+    Lists versions, threads, where compiled code is, and optional packages. It mentions no other
+    paths, and nothing is sent anywhere.
 
     \b
     Examples:
@@ -40,18 +40,14 @@ def doctor(*, json: bool = False) -> None:
 
 def state() -> dict[str, Any]:
     """What `setwise doctor` prints, as JSON."""
-    import warnings
-
     from setwise import __version__
     from setwise.kernel_cache import cache_folder, is_written
     from setwise.threads import thread_count
 
     needed, extras = requirements()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what it says is said here
-        cache = cache_folder()
-        kept = "nowhere: every process compiles again" if cache is None else str(cache)
-        kept += "" if cache is None or is_written(cache) else " (only read)"
+    cache = cache_folder()
+    kept = "nowhere: every process compiles again" if cache is None else str(cache)
+    kept += "" if cache is None or is_written(cache) else " (only read)"
     files = [] if cache is None else [file for file in cache.rglob("*") if file.is_file()]
     return {
         "setwise": __version__,
@@ -63,11 +59,23 @@ def state() -> dict[str, Any]:
         "terminal": f"{sys.stdout.encoding if sys.stdout else None}",
         "cache": kept,
         "cached": f"{len(files)} files, {sum(f.stat().st_size for f in files) / 2**20:.0f} MB",
+        "installed": _installed_kernels(),
         "needs": {name: installed(name) for name in needed},
         "extras": {
             extra: {name: installed(name) for name in names} for extra, names in extras.items()
         },
     }
+
+
+def _installed_kernels() -> str:
+    """How many kernels were compiled at installation, and whether they are of use here."""
+    from setwise.kernel_cache import INSTALLED, count_installed
+
+    found, fitting = count_installed()
+    if not found:
+        return "no compiled code"
+    told = f"{found} compiled functions, {fitting} of them for this machine and these sources"
+    return f"{told}, in {INSTALLED}"
 
 
 def requirements() -> tuple[list[str], dict[str, list[str]]]:
