@@ -116,7 +116,8 @@ def compile_modules() -> None:
     from setwise.nn import SurrogateLoss
 
     logits, truth = torch.zeros(8, 6, requires_grad=True), torch.zeros(8, 6)
-    SurrogateLoss("f1")(logits, truth).backward()
+    for measure in ("f1", "subset"):
+        SurrogateLoss(measure)(logits, truth).backward()
 
 
 def install() -> None:
