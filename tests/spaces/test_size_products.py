@@ -52,3 +52,13 @@ def test_rows_whose_products_are_no_floats_are_left_to_scaled_ones(shift):
     assert np.isnan(law[0][::3]).all()
     assert not np.isnan(np.delete(law[0], np.s_[::3])).any()
     assert_same_law(bias, scores)
+
+
+@pytest.mark.parametrize("far", [360.0, 500.0, 1000.0, 1e5])
+def test_weights_that_are_no_floats_may_not_make_up_for_each_other(far):
+    """e^(2 far) and e^(-4 far) are as good as inf and 0: their product is neither."""
+    scores = np.array([[far, 0.0, -2.0 * far, -2.0 * far], [0.1, 0.2, 0.3, 0.4]])
+    assert_same_law(np.array([-np.inf] * 3 + [0.0]), scores)
+    # The best two of the four sets leave one of the last two labels out.
+    found = Sized(4, [-np.inf] * 3 + [0.0]).log_partition(scores[:1])
+    np.testing.assert_allclose(found, far + np.log(2.0), rtol=1e-12)

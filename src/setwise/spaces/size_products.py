@@ -19,6 +19,8 @@ LANES = 16
 # Between these the weight of all sets, with some of them left out or made up for, is a float; where
 # it is not on the way, the identity that is checked at the end fails by more than rounding.
 LEAST, MOST, ROUNDING = 1e-130, 1e130, 1e-6
+# Scores whose weight is a float; `exp` takes others as if they were no larger.
+LARGEST = 354.0
 
 
 def products_room(n_labels: int, largest: int) -> tuple[Array, ...]:
@@ -84,6 +86,7 @@ def product_rows(start, stop, scores, factor, law, line, rest, table, adjoint, k
                 log_partition[row] = np.log(mass) if is_known else np.nan
                 for i in range(n_labels):
                     on[row, i], off[row, i] = line[i, b], rest[i, b]
-                    log_partition[row] -= scores[row, i]
+                    score = scores[row, i]
+                    log_partition[row] -= score if abs(score) <= LARGEST else np.nan
                 for k in range(width):
                     sizes[row, k] = table[n_labels * width + k, b]
