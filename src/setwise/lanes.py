@@ -11,6 +11,7 @@ row of a matrix (rows, count) as lanes, for any ``count`` that is a constant of 
 import operator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
@@ -19,9 +20,19 @@ from numba.core.typing.templates import AbstractTemplate, signature
 from numba.extending import lower_builtin, models, register_model
 
 LANES = 8
+# A processor fetches and writes so many bytes at once, where they begin at a multiple of it.
+LINE_BYTES = 64
 # (Called without the context that definitions name first, which no type of it says.)
 intrinsic: Any = extending.intrinsic
 _infer: Any = templates.infer_global
+
+
+def empty_lanes(shape: tuple[int, ...], count: int, dtype: Any = np.float64) -> Any:
+    """An array (*shape, count) whose rows are whole cache lines: its first one begins a line."""
+    size = int(np.prod(shape)) * count * np.dtype(dtype).itemsize
+    memory = np.empty(size + LINE_BYTES, np.uint8)
+    first = -memory.ctypes.data % LINE_BYTES
+    return memory[first : first + size].view(dtype).reshape(*shape, count)
 
 
 class Lanes(types.Type):

@@ -13,15 +13,14 @@ from setwise.estimators import newton, newton_passes
 from setwise.estimators.design import Design, Solution
 from setwise.estimators.newton import INTERCEPT_LIMIT, solve_binary_relevance
 from setwise.estimators.newton_passes import (
-    LANES,
     Passes,
     directions,
-    empty_lanes,
-    from_lanes,
     in_lanes,
 )
 from setwise.estimators.solver import Problem, solve
+from setwise.estimators.strips import LANES, from_lanes
 from setwise.estimators.training import Objective
+from setwise.lanes import empty_lanes
 from setwise.spaces import Cube
 from setwise.surrogates.binary_relevance import BinaryRelevance
 from tests.support.turns import in_turn
@@ -279,7 +278,7 @@ def test_a_pass_gives_the_formulas(form, dtype, n_labels):
     random = np.random.default_rng(6)
     weights = random.random(len(X)) * (random.random(len(X)) < 0.9)
     point, labels = random.standard_normal((X.shape[1] + 1, n_labels)), np.arange(n_labels)
-    curvature = empty_lanes((-(-n_labels // LANES), len(X)), dtype)
+    curvature = empty_lanes((-(-n_labels // LANES), len(X)), LANES, dtype)
     costs = random.uniform(0.2, 2.0, (2, n_labels))
     value, gradient, bend = make_rows(form(X), weights).evaluate(
         point, in_lanes(Y, labels), curvature, in_lanes(costs, labels)

@@ -29,9 +29,10 @@ from setwise.estimators.newton_passes import (
     Array,
     Passes,
     directions,
-    empty_lanes,
     in_lanes,
 )
+from setwise.estimators.strips import LANES
+from setwise.lanes import empty_lanes
 from setwise.sparse import label_sums
 
 Progress = Callable[[int, int, float], None]
@@ -191,7 +192,7 @@ class _Newton:
         self, point: Array, y_true: Array, costs: Array, max_iter: int
     ) -> tuple[Array, Array, Array, int]:
         """The minimisers (d + 1, m) from ``point``, their values, norms, and the steps taken."""
-        curvature = empty_lanes(y_true.shape[:2], self.passes.inputs.dtype)
+        curvature = empty_lanes(y_true.shape[:2], LANES, self.passes.inputs.dtype)
         value, gradient, norm, bend = self._evaluate(point, y_true, curvature, costs)
         left = _Labels(
             np.arange(len(value)), point, value, gradient, norm, bend, value.copy(),
@@ -256,7 +257,7 @@ class _Newton:
             part = slope[seek] / (slope[seek] - behind)
             length[seek] *= np.where(part > SHORTEST, np.minimum(part, LONGEST), SHORTEST)
             y_true, costs = in_lanes(left.y_true, seek), in_lanes(left.costs, seek)
-            curvature = empty_lanes(y_true.shape[:2], left.curvature.dtype)
+            curvature = empty_lanes(y_true.shape[:2], LANES, left.curvature.dtype)
         return ~np.isin(np.arange(len(slope)), seek)
 
     def _evaluate(

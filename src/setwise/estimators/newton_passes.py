@@ -1,10 +1,7 @@
 """Passes over the inputs that the Newton steps of all labels share, and the directions they give.
 
 Labels are columns: weights are (d + 1, m) with the intercept last, curvatures (n, m). Through the
-inputs they go in lanes, as arrays (strips, rows, LANES): a kernel takes a strip of `LANES` labels
-through a sparse row as one SIMD value held in registers, so that a sum over the entries of the row
-goes through memory once and not at every entry. That is 1.5 to 2.2 times as fast as the loops that
-the compiler vectorises itself. What lanes without a label hold does not matter, if it is finite.
+inputs they go in lanes, as arrays (strips, rows, LANES), the way of `strips`.
 """
 
 # pyright: reportCallIssue=false
@@ -20,28 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from setwise.estimators.strips import LANES, back, forth, from_lanes
 from setwise.kernels import exp, inner, kernel, log1p_unit, view_kernel
-from setwise.lanes import add, load_row, store_row
+from setwise.lanes import add, empty_lanes, load_row, store_row
 from setwise.threads import for_rows, thread_count
 
 Array = NDArray[Any]
 
-LANES = 32
 # Rows that dense products take at a time; steps of the conjugate gradients.
 CHUNK_ROWS, MAX_STEPS = 2048, 250
 # Labels close up when they need no more than the first part of the strips they are in; the last
 # ones end as they are when they are no more than the second part of one strip and of all labels.
 CLOSE_UP, LAST = 0.65, 0.25
-# Rows of float32 lanes are whole cache lines, if the first one begins one.
-LINE_BYTES = 64
-
-
-def empty_lanes(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array (*shape, LANES) that begins a cache line."""
-    count = int(np.prod(shape)) * LANES * np.dtype(dtype).itemsize
-    memory = np.empty(count + LINE_BYTES, np.uint8)
-    first = -memory.ctypes.data % LINE_BYTES
-    return memory[first : first + count].view(dtype).reshape(*shape, LANES)
 
 
 def in_lanes(
@@ -54,17 +41,12 @@ def in_lanes(
     """
     n, strips = array.shape[-2], -(-len(labels) // LANES)
     if into is None:
-        into = empty_lanes((strips, n), array.dtype)
+        into = empty_lanes((strips, n), LANES, array.dtype)
         into[strips - 1 :] = 0
     source, step = (labels, array.shape[1]) if array.ndim == 2 else (_places(labels, n), LANES)
     target = _places(np.arange(len(labels)) if places is None else places, n)
     for_rows(move_rows, n, array.reshape(-1), source, step, into.reshape(-1), target)
     return into[:strips]
-
-
-def from_lanes(lanes: Array, m: int) -> Array:
-    """The columns of m labels, (rows, m)."""
-    return lanes.transpose(1, 0, 2).reshape(lanes.shape[1], -1)[:, :m]
 
 
 def _places(labels: Array, n: int) -> Array:
@@ -97,7 +79,7 @@ class Passes:
         lanes = in_lanes(point, np.arange(m))
         work = self.room(lanes)
         sums = np.zeros((*work.shape[:2], 2, LANES))
-        scratch = empty_lanes(sums.shape[:3], np.float64)
+        scratch = empty_lanes(sums.shape[:3], LANES, np.float64)
         rest = self.weights, lanes, y_true, curvature, costs, sums, scratch
         if not self._share(evaluate_rows, work, *rest):
             for rows, strip, width in self._chunks(m):
@@ -127,7 +109,7 @@ class Passes:
         threads = thread_count() if issparse(self.inputs) else 1
         enough = min(-(-4 * threads // len(along)), self.inputs.shape[0] // 64)
         parts = max(1, enough) if threads > 1 else 1
-        return empty_lanes((parts, *along.shape[:2]), along.dtype)
+        return empty_lanes((parts, *along.shape[:2]), LANES, along.dtype)
 
     def _share(self, rows_kernel: Any, work: Array, *arguments: Any) -> bool:
         """Run a kernel of CSR rows, if inputs are: its tasks are parts of the rows by strips."""
@@ -186,7 +168,7 @@ def directions(
             product, enough, going = (in_lanes(array, kept) for array in (product, enough, going))
             work = passes.room(along)
         passes.multiply(along, curvature, len(labels), work)
-        sums = empty_lanes((len(along), 3), dtype)
+        sums = empty_lanes((len(along), 3), LANES, dtype)
         for_rows(
             step_strips, len(along), work, share, penalty, free, scale, enough, found, residual,
             along, product, going, sums, least=1,
@@ -213,17 +195,13 @@ def move_rows(start, stop, entries, sources, step, into, places):
 @inner
 def _forth(begin, end, indices, data, point):
     """x · point + the last row of point (d + 1, LANES)."""
-    total = load_row(point, len(point) - 1, LANES)
-    for k in range(begin, end):
-        total = add(total, data[k], load_row(point, indices[k], LANES))
-    return total
+    return forth(begin, end, indices, data, point, load_row(point, len(point) - 1, LANES))
 
 
 @inner
 def _back(begin, end, indices, data, lanes, out):
     """Adds x times lanes to out (d + 1, LANES), and lanes to its last row."""
-    for k in range(begin, end):
-        store_row(out, indices[k], add(load_row(out, indices[k], LANES), data[k], lanes))
+    back(begin, end, indices, data, lanes, out)
     store_row(out, len(out) - 1, add(load_row(out, len(out) - 1, LANES), 1.0, lanes))
 
 

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from setwise.blocks.block import Block
 from setwise.estimators.conditioning import Conditioning
 from setwise.estimators.design import Array, Solution
+from setwise.estimators.strips import product, transposed_product
 from setwise.estimators.training import Objective, penalty, ranges_for
 from setwise.sparse import dense_rows, row_ranges
 
@@ -45,7 +46,7 @@ class Terms:
             value += loss
             by_intercept += gradient.sum(axis=0)
             gradient = gradient if self.unit == 1.0 else gradient / self.unit
-            by_weight += part.T @ gradient.astype(part.dtype, copy=False)
+            by_weight += transposed_product(part, gradient.astype(part.dtype, copy=False))
             by_parameter += by_part
         if self.unit != 1.0:
             by_weight *= self.unit
@@ -95,7 +96,7 @@ class Terms:
         for rows in ranges_for(self.objective.space, n) if n else ():
             part = inputs if rows == slice(0, n) else inputs[rows]
             part = part.astype(self.precision, copy=False)
-            scores = part @ weights + intercept
+            scores = product(part, weights) + intercept
             objective = self.objective.of_rows(dense_rows(block.sets, rows), block.weights[rows])
             yield objective, part, scores if features is None else scores @ features.T
 

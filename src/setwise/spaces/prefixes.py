@@ -19,16 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.kernels import exp, view_kernel
-from setwise.lanes import add, load_row, store_row
+from setwise.lanes import add, empty_lanes, load_row, store_row
 from setwise.lanes import total as sum_of
 from setwise.targets.measure import RowIndex
 from setwise.threads import for_rows
 
-Array, Sums = NDArray[np.int32], NDArray[np.float64]
+# (Unsigned: in kernels Python's meaning of a negative place would cost as much as a sum.)
+Places, Rows, Sums = NDArray[np.uint32], NDArray[np.int64], NDArray[np.float64]
+ONE = np.uint64(1)
 
 # Rows that a pass over the tree takes side by side, and rows whose sums are kept apart, so that
 # these are the same however many threads there are.
-LANES, CHUNK = 16, 256
+LANES, CHUNK = 32, 256
 # A row is summed by products if no set weighs more than e to this, and the true one at least e to
 # the negative of that. What products lose below the least number there is, is then nothing.
 MOST_EXPONENT, LEAST_EXPONENT = 250.0, -300.0
@@ -37,13 +39,13 @@ MOST_EXPONENT, LEAST_EXPONENT = 250.0, -300.0
 class Prefixes(NamedTuple):
     """The tree, a node before those below it: depth (m,) and label (m,) of each.
 
-    The first node is the empty set, with label -1 and depth 0; what is above a node is the last
-    node before it that is one less deep. ``node`` (K,) says where each set of the list is.
+    The first node is the empty set, of depth 0 and without a label; what is above a node is the
+    last node before it that is one less deep. ``node`` (K,) says where each set of the list is.
     """
 
-    depth: Array
-    label: Array
-    node: Array
+    depth: Places
+    label: Places
+    node: Places
 
     @classmethod
     def of(cls, sets: NDArray[np.uint8]) -> Prefixes:
@@ -58,12 +60,12 @@ class Prefixes(NamedTuple):
         depth = np.cumsum(sorted_sets, axis=1)[is_new]
         label = np.broadcast_to(columns, sorted_sets.shape)[is_new]
         # (A set comes before those that go on from it: its last node is new.)
-        node = np.empty(len(sets), np.int32)
+        node = np.empty(len(sets), np.uint32)
         node[order] = np.cumsum(is_new.sum(axis=1))
-        return cls(np.r_[0, depth].astype(np.int32), np.r_[-1, label].astype(np.int32), node)
+        return cls(np.r_[0, depth].astype(np.uint32), np.r_[0, label].astype(np.uint32), node)
 
     def sums(
-        self, scores: Sums, factor: Sums, start: Sums, true: Array, rest: Sums, weights: Sums
+        self, scores: Sums, factor: Sums, start: Sums, true: Rows, rest: Sums, weights: Sums
     ) -> tuple[Sums, Sums, Sums]:
         """Over the sets but the true one of a row: of weights, by label, and over all rows by set.
 
@@ -80,8 +82,8 @@ class Prefixes(NamedTuple):
         n_labels, n_depths = scores.shape[1], self.depth.max() + 2
         for_rows(
             sum_chunks, len(parts), scores.astype(np.float64, copy=False), self.depth, self.label,
-            by_node, start, np.where(true < 0, -1, self.node[true]), rest, weights, total, by_label,
-            parts, least=1,
+            by_node, start, np.where(true < 0, -1, self.node[true].astype(np.int64)), rest, weights,
+            total, by_label, parts, least=1,
             room=lambda: lanes(n_labels, n_labels, len(by_node), n_depths, 1),
         )  # fmt: skip
         return total, by_label, parts.sum(axis=0)[self.node]
@@ -112,7 +114,7 @@ def within_products(scores: Sums, log_weight: Sums) -> NDArray[np.bool_]:
 
 def lanes(*counts: int) -> tuple[Sums, ...]:
     """Arrays of so many rows of lanes each."""
-    return tuple(np.empty((count, LANES)) for count in counts)
+    return tuple(empty_lanes((count,), LANES) for count in counts)
 
 
 @view_kernel
@@ -125,7 +127,7 @@ def sum_chunks(
     Nodes are gone through with what is above them on a stack, of a place for each depth; back,
     there are the sums of what is below.
     """
-    n_nodes, (n, n_labels) = len(depth), scores.shape
+    n_nodes, (n, n_labels) = np.uint64(len(depth)), scores.shape
     for b in range(LANES):
         part[0, b] = 0.0
     nothing = load_row(part, 0, LANES)
@@ -143,9 +145,9 @@ def sum_chunks(
                 store_row(out, i, nothing)
             store_row(weight, 0, exp(load_row(stack, 0, LANES)))
             store_row(stack, 0, load_row(weight, 0, LANES))
-            for node in range(1, n_nodes):
+            for node in range(ONE, n_nodes):
                 level = depth[node]
-                here = load_row(stack, level - 1, LANES) * load_row(line, label[node], LANES)
+                here = load_row(stack, level - ONE, LANES) * load_row(line, label[node], LANES)
                 store_row(stack, level, here)
                 store_row(weight, node, here)
             for b in range(LANES):
@@ -154,10 +156,11 @@ def sum_chunks(
                     weight[left_out, b] = 0.0
             for level in range(len(stack)):
                 store_row(stack, level, nothing)
-            for node in range(n_nodes - 1, -1, -1):
+            for back in range(n_nodes):
+                node = n_nodes - ONE - back
                 level, by = depth[node], label[node]
-                below = load_row(stack, level + 1, LANES)
-                store_row(stack, level + 1, nothing)
+                below = load_row(stack, level + ONE, LANES)
+                store_row(stack, level + ONE, nothing)
                 below = add(below, factor[node], load_row(weight, node, LANES))
                 store_row(stack, level, add(below, 1.0, load_row(stack, level, LANES)))
                 if node > 0:
