@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from setwise import LabelTreeClassifier, SetClassifier, SetClassifierCV, TargetDecoder
+from setwise.estimators.strips import FEWEST, product, transposed_product
 from setwise.kernel_cache import HINT, has_lost, prune, writable_folder
 from setwise.spaces import Cube
 from setwise.surrogates import GeneralizedCrossEntropy, Logistic
@@ -49,6 +50,7 @@ def compile_all(tell: Callable[[str], None]) -> None:
             model.fit(X, Y).predict(X[:5])
             tell(f"{number} models fitted")
         compile_losses()
+        compile_products()
         if find_spec("torch"):
             compile_modules()
     if has_lost():
@@ -107,6 +109,14 @@ def compile_losses() -> None:
     for loss in (Logistic, GeneralizedCrossEntropy):
         for measure in ("f1", "hamming"):
             loss(measure, Cube(6)).value_and_gradient(scores, truth)
+
+
+def compile_products() -> None:
+    """Products of sparse inputs with many labels, in both precisions."""
+    for dtype in (np.float32, np.float64):
+        inputs, values = csr_array(np.eye(FEWEST, dtype=dtype)), np.eye(FEWEST, dtype=dtype)
+        product(inputs, values)
+        transposed_product(inputs, values)
 
 
 def compile_modules() -> None:

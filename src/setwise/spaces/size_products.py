@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from setwise.kernels import exp, view_kernel
-from setwise.lanes import load_row, store_row
+from setwise.lanes import empty_lanes, load_row, store_row
 from setwise.targets.measure import Array
 
 # Rows that go through the recursion side by side.
@@ -26,7 +26,7 @@ LARGEST = 354.0
 def products_room(n_labels: int, largest: int) -> tuple[Array, ...]:
     """What `product_rows` works in, for sizes up to ``largest``."""
     counts = n_labels, n_labels, (n_labels + 1) * (largest + 1), largest + 1, 2
-    return tuple(np.empty((count, LANES)) for count in counts)
+    return tuple(empty_lanes((count,), LANES) for count in counts)
 
 
 @view_kernel
