@@ -26,12 +26,14 @@ def lbfgs(
     max_iter: int,
     after_step: Callable[[], bool],
     known: tuple[float, Array] | None = None,
+    precision: Any = np.float64,
 ) -> Array:
     """The point after the last step down from ``start``.
 
     ``evaluate`` gives value and gradient; those at the start may be ``known``. ``after_step`` says
     whether to end; so does a line search that finds nothing lower. Steps keep the weak conditions
-    of Wolfe, by bisection (Lewis and Overton, 2013), so that the objective may have kinks.
+    of Wolfe, by bisection (Lewis and Overton, 2013), so that the objective may have kinks. Steps
+    are remembered in that ``precision``: where gradients are in float32, half the memory will do.
 
     Examples
     --------
@@ -40,7 +42,7 @@ def lbfgs(
     True
     """
     point, (value, gradient) = start, evaluate(start) if known is None else known
-    pairs = Pairs(memory, len(start))
+    pairs = Pairs(memory, len(start), precision)
     for _ in range(max_iter):
         direction = pairs.direction(gradient)
         slope = float(gradient @ direction)
@@ -70,8 +72,8 @@ class Pairs:
     1994): products with a change are those with the gradient after it less those before.
     """
 
-    def __init__(self, memory: int, size: int):
-        self.steps, self.changes = np.empty((memory, size)), np.empty((memory, size))
+    def __init__(self, memory: int, size: int, precision: Any = np.float64):
+        self.steps, self.changes = np.empty((2, memory, size), precision)
         # Of steps by changes that are no older, and of changes by changes.
         self.across, self.among = np.zeros((memory, memory)), np.zeros((memory, memory))
         # Of steps and of changes by the last gradient.
@@ -94,7 +96,8 @@ class Pairs:
             self.order.append(place)
             self.steps[place], self.changes[place] = step, change
         used = slice(0, len(self.order))
-        by_step, by_change = self.steps[used] @ ahead, self.changes[used] @ ahead
+        lean = ahead.astype(self.steps.dtype, copy=False)
+        by_step, by_change = self.steps[used] @ lean, self.changes[used] @ lean
         if place is not None:
             self.across[used, place] = by_step - self.by_step[used]
             self.among[used, place] = self.among[place, used] = by_change - self.by_change[used]
@@ -116,10 +119,10 @@ class Pairs:
             later.T, bends * shares + scale * (self.by_change[order] + among @ shares)
         )
         back = np.argsort(order)
-        way = gains[back] @ self.steps[used]
-        way -= (scale * shares[back]) @ self.changes[used]
-        way -= scale * gradient
-        return way
+        gains, shares = (part[back].astype(self.steps.dtype) for part in (gains, scale * shares))
+        way = gains @ self.steps[used]
+        way -= shares @ self.changes[used]
+        return way - scale * gradient
 
 
 def _search(

@@ -81,7 +81,7 @@ class Terms:
             spread += bends.sum(axis=0)
             for rows in row_ranges(len(bends), weights.shape[0], TURNED_ENTRIES):
                 inputs = part[rows].astype(np.float64)
-                inputs = inputs if rotation is None else inputs @ rotation
+                inputs = inputs if rotation is None else product(inputs, rotation)
                 first += inputs.T @ bends[rows]
                 inputs = inputs.power(2) if issparse(inputs) else np.square(inputs, out=inputs)
                 second += inputs.T @ bends[rows]

@@ -64,7 +64,8 @@ def _solved(search: _Search, max_iter: int, warn: bool) -> Solution:
         norm, flat = search.best.gradient_norm / 2.0, search.flat(search.best)
         memory = remembered(len(flat))
         if search.bounds is None:
-            lbfgs(search.evaluate, flat, memory, most, search.after_step, search.at_best())
+            told = search.after_step, search.at_best(), problem.design.precision
+            lbfgs(search.evaluate, flat, memory, most, *told)
         else:
             _within_bounds(search, flat, memory, most)
         norm = np.inf if search.steps - before == most else norm

@@ -338,12 +338,12 @@ class Backoff(Space):
         bias = np.exp(self._listing.bias - self._listing.bias.max())
         factor, bonus = bias * np.expm1(self.bonus), np.where(listed, self.bonus[place], 0.0)
         rest = np.exp(bonus) + beside
-        extra, by_label, by_set = self._lookup.prefixes.sums(
-            scores, factor, start, place, rest, weights
+        extra, by_listed, by_set = self._lookup.prefixes.sums(
+            scores, sets, factor, start, place, rest, weights
         )
         value, part = log_share(beside + extra, bonus)
         share, lacks, extra = (1.0 + beside) * part, (beside + extra) * part, extra * part
-        by_score = share[:, None] * by_score + 2.0 * (by_label - extra[:, None] * sets)
+        by_score = share[:, None] * by_score + by_listed
         by_true = np.bincount(place[listed], (weights * lacks)[listed], n_sets)
         apart = (factor * by_set) @ self._listing.features - (weights * extra) @ features
         own = (weights * share) @ own + apart * np.isfinite(self.base.parameters)

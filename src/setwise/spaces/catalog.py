@@ -171,11 +171,10 @@ class Catalog(Listing, Space):
         probability 1, also where that is small.
         """
         factor, ones = np.exp(self.bias - self.bias.max()), np.ones(len(scores))
-        others, by_label, by_set = self._lookup.prefixes.sums(
-            scores, factor, start, place, ones, weights
+        others, by_score, by_set = self._lookup.prefixes.sums(
+            scores, sets, factor, start, place, ones, weights
         )
         lacks = others / (1.0 + others)
-        by_score = 2.0 * (by_label - lacks[:, None] * sets)
         by_true = np.bincount(place, weights * lacks, self.count)
         return np.log1p(others), by_score, factor * by_set - by_true
 

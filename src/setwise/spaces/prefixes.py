@@ -65,28 +65,31 @@ class Prefixes(NamedTuple):
         return cls(np.r_[0, depth].astype(np.uint32), np.r_[0, label].astype(np.uint32), node)
 
     def sums(
-        self, scores: Sums, factor: Sums, start: Sums, true: Rows, rest: Sums, weights: Sums
-    ) -> tuple[Sums, Sums, Sums]:
-        """Over the sets but the true one of a row: of weights, by label, and over all rows by set.
+        self, scores: Sums, sets: NDArray[np.uint8], factor: Sums, start: Sums, true: Rows,
+        rest: Sums, weights: Sums,
+    ) -> tuple[Sums, Sums, Sums]:  # fmt: skip
+        """Over the sets but the true one of a row: of weights, slopes, and over all rows by set.
 
         Set k weighs factor[k] (K,) times e^(start + 2 score) of its labels, in units of the true
-        set, whose place is ``true`` (n,), -1 if it is not listed; with all that is not in the list
-        a row has ``rest`` (n,) more. Out: that weight (n,), the part of the whole that each label
-        has of it (n, l), and the sum over rows of their ``weights`` times the part of a set, for a
-        factor of 1 (K,).
+        set, which is in ``sets`` (n, l), at the place ``true`` (n,), -1 if it is not listed; with
+        all that is not in the list a row has ``rest`` (n,) more. Out: that weight (n,), what these
+        sets have of the gradient by the scores, twice the part of the whole that those with a
+        label weigh, less the part of them all if the true set has it, (n, l), and the sum over rows
+        of their ``weights`` times the part of a set, for a factor of 1 (K,).
         """
         by_node = np.zeros(len(self.depth))
         by_node[self.node] = factor
-        total, by_label = np.empty(len(scores)), np.empty(scores.shape)
+        total, by_score = np.empty(len(scores)), np.empty(scores.shape)
+        sets = np.ascontiguousarray(sets, np.uint8)
         parts = np.zeros((-(-len(scores) // CHUNK), len(by_node)))
         n_labels, n_depths = scores.shape[1], self.depth.max() + 2
         for_rows(
             sum_chunks, len(parts), scores.astype(np.float64, copy=False), self.depth, self.label,
-            by_node, start, np.where(true < 0, -1, self.node[true].astype(np.int64)), rest, weights,
-            total, by_label, parts, least=1,
+            sets, by_node, start, np.where(true < 0, -1, self.node[true].astype(np.int64)), rest,
+            weights, total, by_score, parts, least=1,
             room=lambda: lanes(n_labels, n_labels, len(by_node), n_depths, 1),
         )  # fmt: skip
-        return total, by_label, parts.sum(axis=0)[self.node]
+        return total, by_score, parts.sum(axis=0)[self.node]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +122,8 @@ def lanes(*counts: int) -> tuple[Sums, ...]:
 
 @view_kernel
 def sum_chunks(
-    start, stop, scores, depth, label, factor, log_start, true, rest, weights, total, by_label,
-    by_node, line, out, weight, stack, part,
+    start, stop, scores, depth, label, sets, factor, log_start, true, rest, weights, total,
+    by_score, by_node, line, out, weight, stack, part,
 ):  # fmt: skip
     """`Prefixes.sums` of chunks of rows; factors are by node, as is the sum of a chunk, (c, m).
 
@@ -173,7 +176,7 @@ def sum_chunks(
                     share = 1.0 / (rest[row] + total[row])
                     part[0, b] = weights[row] * share
                     for i in range(n_labels):
-                        by_label[row, i] = out[i, b] * share
+                        by_score[row, i] = 2.0 * share * (out[i, b] - sets[row, i] * total[row])
             shares = load_row(part, 0, LANES)
             for node in range(n_nodes):
                 by_node[chunk, node] += sum_of(shares * load_row(weight, node, LANES))
