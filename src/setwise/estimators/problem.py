@@ -82,9 +82,9 @@ class Terms:
             for rows in row_ranges(len(bends), weights.shape[0], TURNED_ENTRIES):
                 inputs = part[rows].astype(np.float64)
                 inputs = inputs if rotation is None else product(inputs, rotation)
-                first += inputs.T @ bends[rows]
+                first += transposed_product(inputs, bends[rows])
                 inputs = inputs.power(2) if issparse(inputs) else np.square(inputs, out=inputs)
-                second += inputs.T @ bends[rows]
+                second += transposed_product(inputs, bends[rows])
         return spread, first, second
 
     def _scores(

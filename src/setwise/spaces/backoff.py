@@ -23,7 +23,7 @@ from setwise.validation import label_matrix, real_vector, score_matrix
 # How strongly training holds a bonus near 0; see `Space.penalties`.
 PENALTY = 0.1
 # Bonuses up to this are within reach of products.
-MOST_BONUS = 100.0
+MOST_BONUS = 40.0
 
 
 class Shares(NamedTuple):

@@ -33,7 +33,7 @@ ONE = np.uint64(1)
 LANES, CHUNK = 32, 256
 # A row is summed by products if no set weighs more than e to this, and the true one at least e to
 # the negative of that. What products lose below the least number there is, is then nothing.
-MOST_EXPONENT, LEAST_EXPONENT = 250.0, -300.0
+MOST_EXPONENT, LEAST_EXPONENT = 350.0, -250.0
 
 
 class Prefixes(NamedTuple):
