@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setwise.spaces import Backoff, Catalog, Cube, Sized
-from setwise.spaces.prefixes import Prefixes
+from setwise.spaces.prefixes import Halves, Prefixes
 from setwise.threads import threads_limited
 from tests.support.turns import in_turn
 
@@ -21,16 +21,32 @@ def some_sets(seed, n_labels, n_sets):
 @given(seed=st.integers(0, 10**6), n_labels=st.integers(1, 9), n_sets=st.integers(1, 60))
 def test_labels_on_the_way_to_a_node_are_those_of_its_set(seed, n_labels, n_sets):
     sets = some_sets(seed, n_labels, n_sets)
+    sets = np.vstack([sets, sets[:3]])  # of which some are alike
     tree = Prefixes.of(sets)
-    found = np.zeros((len(tree.depth), n_labels), np.uint8)
-    for node in range(1, len(tree.depth)):
-        above = np.flatnonzero(tree.depth[:node] == tree.depth[node] - 1)[-1]
-        found[node] = found[above]
+    found = np.zeros((len(tree.above), n_labels), np.uint8)
+    for node in range(1, len(tree.above)):
+        assert tree.above[node] < node
+        found[node] = found[tree.above[node]]
         assert found[node, tree.label[node]] == 0
         found[node, tree.label[node]] = 1
     # No beginning is there twice, and every set is at one node.
     assert len(np.unique(found, axis=0)) == len(found)
     np.testing.assert_array_equal(found[tree.node], sets)
+
+
+@given(seed=st.integers(0, 10**6), n_labels=st.integers(1, 9), n_sets=st.integers(1, 60))
+def test_a_set_is_what_its_nodes_in_both_trees_have(seed, n_labels, n_sets):
+    sets = some_sets(seed, n_labels, n_sets)
+    above, label, begins, second, order = Halves.of(sets)
+    n_first, found = len(begins) - 1, np.zeros((len(above), n_labels), np.uint8)
+    for node in range(len(above)):
+        if node not in (0, n_first):
+            found[node] = found[above[node]]
+            found[node, label[node]] = 1
+    first = np.repeat(np.arange(n_first), np.diff(begins))
+    assert (second >= n_first).all()
+    np.testing.assert_array_equal(found[first] + found[second], sets[order])
+    assert sorted(order) == list(range(len(sets)))
 
 
 def some_space(name, sets, rng):

@@ -338,7 +338,7 @@ class Backoff(Space):
         bias = np.exp(self._listing.bias - self._listing.bias.max())
         factor, bonus = bias * np.expm1(self.bonus), np.where(listed, self.bonus[place], 0.0)
         rest = np.exp(bonus) + beside
-        extra, by_listed, by_set = self._lookup.prefixes.sums(
+        extra, by_listed, by_set = self._lookup.halves.sums(
             scores, sets, factor, start, place, rest, weights
         )
         value, part = log_share(beside + extra, bonus)

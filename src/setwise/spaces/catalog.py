@@ -171,7 +171,7 @@ class Catalog(Listing, Space):
         probability 1, also where that is small.
         """
         factor, ones = np.exp(self.bias - self.bias.max()), np.ones(len(scores))
-        others, by_score, by_set = self._lookup.prefixes.sums(
+        others, by_score, by_set = self._lookup.halves.sums(
             scores, sets, factor, start, place, ones, weights
         )
         lacks = others / (1.0 + others)
