@@ -166,8 +166,8 @@ SHOWN = {
         *("one_vs_rest_milliseconds", "same_from_threads"),
     ],
     "first_call": [
-        *("target", "estimator", "cold_seconds", "cold_processor_seconds", "warm_seconds"),
-        *("warm_processor_seconds", "sklearn_seconds", "warm_over_sklearn"),
+        *("target", "estimator", "installed", "cold_seconds", "cold_processor_seconds"),
+        *("warm_seconds", "warm_processor_seconds", "sklearn_seconds", "warm_over_sklearn"),
     ],
     "busy": [
         *("rows", "features", "labels", "fit", "seconds_alone", "seconds_beside", "ratio"),
@@ -292,8 +292,9 @@ INTRODUCTION = {
     "scikit-learn's one-vs-rest logistic regression, minima of interleaved rounds. "
     "`same_from_threads`: rows predicted one by one by eight threads at once are those of one "
     "call.",
-    "first_call": "Import, fit of 300 rows and predict in a fresh process: without compiled "
-    "kernels (`cold`), and with them (`warm`, the shorter of two). `sklearn_seconds`: "
+    "first_call": "Import, fit of 300 rows and predict in a fresh process: where no process has "
+    "kept a compiled kernel (`cold`), but so many were `installed` with the package for this "
+    "machine; and where one has (`warm`, the shorter of two). `sklearn_seconds`: "
     "`import sklearn.linear_model`, which is a part of both; processor seconds are those after it. "
     "`tree`: the distance in a hierarchy of six labels.",
     "busy": "A fit of `SetClassifier('f1')` alone, the shortest of three, and beside as many busy "

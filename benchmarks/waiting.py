@@ -23,6 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from benchmarks.rows import machine
 from benchmarks.speed import interleaved
 from setwise import SetClassifier
+from setwise.kernel_cache import count_installed
 from setwise.threads import thread_count
 
 TARGETS = ("f1", "f2", "jaccard", "subset", "hamming", "precision@3", "recall@3")
@@ -104,7 +105,8 @@ def _same_from_threads(model: Any, X: np.ndarray) -> bool:
 
 
 def first_call() -> Iterator[dict[str, Any]]:
-    """Import, fit and predict in fresh processes, without compiled kernels and with them."""
+    """Import, fit and predict in fresh processes, without kept kernels and with them."""
+    _, installed = count_installed()
     for name, model in ESTIMATORS.items():
         # (All label sets of some size are not those of a hierarchy.)
         for target in TARGETS if "sized" in name else (*TARGETS, "tree"):
@@ -112,8 +114,9 @@ def first_call() -> Iterator[dict[str, Any]]:
                 runs = np.array([_fresh(target, model, folder) for _ in range(3)])
             sklearn, total, beyond = runs.T
             yield {
-                "target": target, "estimator": name, "cold_seconds": total[0],
-                "cold_processor_seconds": beyond[0], "warm_seconds": total[1:].min(),
+                "target": target, "estimator": name, "installed": installed,
+                "cold_seconds": total[0], "cold_processor_seconds": beyond[0],
+                "warm_seconds": total[1:].min(),
                 "warm_processor_seconds": beyond[1:].min(), "sklearn_seconds": sklearn.min(),
                 "warm_over_sklearn": total[1:].min() / sklearn.min(), **machine(),
             }  # fmt: skip

@@ -303,7 +303,7 @@ class Backoff(Space):
     def summed_likelihood(
         self, scores: Array, sets: Array, weights: Array, parameters: bool = True
     ) -> tuple[Array, Array, Array]:
-        """The same with a sum over rows, by products along the common beginnings of the sets.
+        """The same with a sum over rows, by products of what the listed sets have in common.
 
         Rows whose scores are too large for that, by the logarithms of all weights.
         """
