@@ -47,6 +47,9 @@ class CompiledKernels(BuildHookInterface):
                 f"{_reason(failed)}"
             )
         build_data["artifacts"].append(f"/{FOLDER}")
+        if any(Path(self.root, FOLDER).rglob("*.nbc")):
+            # Machine code: the wheel is for this kind of system and this release of Python.
+            build_data.update(pure_python=False, infer_tag=True)
 
 
 def _is_wanted() -> bool:

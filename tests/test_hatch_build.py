@@ -36,7 +36,7 @@ def project(tmp_path):
 
 
 def built(project, compiling: str, **environment: str):
-    """What is said, and the kernels in the wheel, if compiling does this."""
+    """What is said, the kernels in the wheel, and what it is for, if compiling does this."""
     (project / "src" / "setwise" / "first_calls.py").write_text(compiling)
     call = [sys.executable, "-c", BUILD]
     clean = {name: text for name, text in os.environ.items() if name != "SETWISE_COMPILE"}
@@ -46,11 +46,13 @@ def built(project, compiling: str, **environment: str):
     assert done.returncode == 0, done.stderr
     (wheel,) = project.glob("*.whl")
     names = [name for name in ZipFile(wheel).namelist() if name.endswith(".nbc")]
-    return done.stdout + done.stderr, names
+    wheel.unlink()
+    return done.stdout + done.stderr, names, wheel.stem.split("-", 2)[2]
 
 
 def test_a_wheel_has_the_kernels_that_were_compiled_for_it(project):
-    told, names = built(project, COMPILING)
+    told, names, made_for = built(project, COMPILING)
+    assert made_for.startswith(f"cp{sys.version_info[0]}{sys.version_info[1]}-")
     assert names == [f"setwise/compiled/setwise/{'0' * 20}/module.kernel.nbc"]
     # (Where an editable installation reads them.)
     assert (project / "src" / names[0]).exists()
@@ -61,8 +63,9 @@ def test_a_wheel_has_the_kernels_that_were_compiled_for_it(project):
 def test_nothing_is_compiled_where_that_is_switched_off(project):
     """Nor needed, nor is what was compiled before in the wheel."""
     assert built(project, COMPILING)[1]
-    told, names = built(project, "raise SystemError", SETWISE_COMPILE="0")
+    told, names, made_for = built(project, "raise SystemError", SETWISE_COMPILE="0")
     assert names == []
+    assert made_for == "py3-none-any"
     assert told == "[]\n"
 
 
@@ -78,7 +81,7 @@ def test_a_wheel_is_built_whatever_compiling_comes_to(project, further, limit, r
     """With what was compiled until then."""
     hook = project / "hatch_build.py"
     hook.write_text(hook.read_text().replace("LIMIT = 300.0", f"LIMIT = {limit}"))
-    told, names = built(project, COMPILING + further)
+    told, names, _ = built(project, COMPILING + further)
     assert len(names) == 1
     (line,) = (line for line in told.splitlines() if "when they are first used" in line)
     assert reason in line

@@ -136,8 +136,10 @@ def install() -> None:
     os.umask(0o022)
     folder = writable_folder()
     folder.chmod(0o755)
-    compile_all(print)
-    prune(folder, time.time() - began)
+    try:
+        compile_all(print)
+    finally:
+        prune(folder, time.time() - began)
 
 
 if __name__ == "__main__":

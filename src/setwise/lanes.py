@@ -9,6 +9,8 @@ row of a matrix (rows, count) as lanes, for any ``count`` that is a constant of 
 """
 
 import operator
+from itertools import accumulate, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from numba.core import cgutils
 from numba.core.typing import templates
 from numba.core.typing.templates import AbstractTemplate, signature
 from numba.extending import lower_builtin, models, register_model
+from numpy.typing import NDArray
 
 LANES = 8
 # A processor fetches and writes so many bytes at once, where they begin at a multiple of it.
@@ -27,12 +30,19 @@ intrinsic: Any = extending.intrinsic
 _infer: Any = templates.infer_global
 
 
-def empty_lanes(shape: tuple[int, ...], count: int, dtype: Any = np.float64) -> Any:
+def empty_lanes(shape: tuple[int, ...], count: int, dtype: Any = np.float64) -> NDArray[Any]:
     """An array (*shape, count) whose rows are whole cache lines: its first one begins a line."""
-    size = int(np.prod(shape)) * count * np.dtype(dtype).itemsize
+    size = prod(shape) * count * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE_BYTES, np.uint8)
     first = -memory.ctypes.data % LINE_BYTES
     return memory[first : first + size].view(dtype).reshape(*shape, count)
+
+
+def room_in_lanes(count: int, *rows: int) -> list[NDArray[np.float64]]:
+    """Arrays of so many rows of lanes each, by one allocation: it takes longer than a short row."""
+    ends = list(accumulate(rows, initial=0))
+    whole = empty_lanes((ends[-1],), count)
+    return [whole[first:last] for first, last in pairwise(ends)]
 
 
 class Lanes(types.Type):

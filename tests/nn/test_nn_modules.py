@@ -635,3 +635,17 @@ def test_one_line_replaces_bce_in_a_training_loop():
         loss(net(x), y_true).backward()
         optimizer.step()
     assert loss(net(x), y_true) < 0.2
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_what_comes_from_above_multiplies_each_row_also_where_it_is_no_number(reduction):
+    logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    truth, above = torch.eye(5, 4), torch.tensor([3.0, torch.nan, 0.0, torch.inf, 1.0])
+    loss = SurrogateLoss("f1", reduction="none")
+    (plain,) = torch.autograd.grad(loss(logits, truth).sum(), logits)
+    if reduction == "mean":
+        above, loss = torch.full((5,), torch.nan), SurrogateLoss("f1")
+        (found,) = torch.autograd.grad(loss(logits, truth) * torch.nan, logits)
+    else:
+        (found,) = torch.autograd.grad((loss(logits, truth) * above).sum(), logits)
+    torch.testing.assert_close(found, above[:, None] * plain, equal_nan=True)

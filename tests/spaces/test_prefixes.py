@@ -1,12 +1,13 @@
-"""Common beginnings of listed sets: the tree holds the list, and its sums are those of the list."""
+"""What listed sets have in common: two trees hold the list, and their sums are those of it."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from setwise.spaces import Backoff, Catalog, Cube, Sized
-from setwise.spaces.prefixes import Halves, Prefixes
+from setwise.spaces.prefixes import CHUNK, LANES, Halves, Prefixes
 from setwise.threads import threads_limited
 from tests.support.turns import in_turn
 
@@ -63,8 +64,8 @@ def some_space(name, sets, rng):
 
 @in_turn("name", ["catalog", "sized", "cube"])
 @in_turn("scale", [0.0, 1.0, 10.0, 100.0, 1e4])
-@in_turn("n_rows", [1, 7, 8, 600])
-def test_sums_by_beginnings_are_those_of_the_rows(name, scale, n_rows):
+@in_turn("n_rows", [1, LANES - 1, LANES + 1, CHUNK, CHUNK + 1, 600])
+def test_sums_by_halves_are_those_of_the_rows(name, scale, n_rows):
     rng = np.random.default_rng(5)
     sets = some_sets(6, 12, 150)
     space, weights = some_space(name, sets, rng), rng.uniform(0.0, 2.0, n_rows)
@@ -100,6 +101,43 @@ def test_what_others_have_beside_a_sure_set_is_kept(score):
         slopes = np.array([-others, second, third]) / whole
         np.testing.assert_allclose(found[1].ravel()[:3], 2.0 * slopes, rtol=1e-12)
         np.testing.assert_allclose(found[2].ravel(), slopes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("low", [-300.0, -354.0, -1e3, -1e5])
+def test_sets_that_weigh_nothing_add_nothing(low):
+    """However much e^(2 low) is below the least number there is."""
+    space, true = Catalog([[1, 0, 0], [0, 1, 0], [0, 0, 1]]), np.array([[1, 0, 0]], np.uint8)
+    for score in (-120.0, 0.0, 120.0):
+        scores = np.array([[score, low, score - 100.0]])
+        value, by_score, total = space.summed_likelihood(scores, true, np.ones(1))
+        exact = [-np.exp(-200.0), np.exp(2.0 * (low - score)), np.exp(-200.0)]
+        np.testing.assert_allclose(value, np.exp(-200.0), rtol=1e-12)
+        np.testing.assert_allclose(by_score[0], 2.0 * np.array(exact), rtol=1e-12, atol=1e-200)
+        np.testing.assert_allclose(total, exact, rtol=1e-12, atol=1e-200)
+
+
+@given(seed=st.integers(0, 10**6), high=st.sampled_from([0.0, 100.0, 174.0, 180.0]))
+def test_sums_have_their_digits_however_small_they_are(seed, high):
+    """Against more digits than floats have, within reach of products and beyond it."""
+    rng = np.random.default_rng(seed)
+    sets = some_sets(seed, 5, 20)
+    bias, true = rng.normal(size=len(sets)) * 20.0, int(rng.integers(len(sets)))
+    scores = rng.normal(size=5) * rng.choice([1.0, 60.0])
+    scores[0] = high
+    with mpmath.workdps(60):
+        z = [
+            mpmath.mpf(b) + 2 * mpmath.fsum(map(mpmath.mpf, scores[s == 1]))
+            for s, b in zip(sets, bias, strict=True)
+        ]
+        weight = [mpmath.exp(one - z[true]) for one in z]
+        others = mpmath.fsum(w for k, w in enumerate(weight) if k != true)
+        exact, share = float(mpmath.log1p(others)), [float(w / (1 + others)) for w in weight]
+        share[true] = -float(others / (1 + others))
+    found = Catalog(sets, bias).summed_likelihood(scores[None], sets[true : true + 1], np.ones(1))
+    # (Logarithms of weights have the rounding of the largest.)
+    rounding = 1e-14 * (100.0 + np.abs(scores).sum() + np.abs(bias).max())
+    np.testing.assert_allclose(found[0], exact, rtol=rounding)
+    np.testing.assert_allclose(found[2], share, rtol=rounding, atol=1e-300)
 
 
 def test_rows_beyond_products_are_summed_all_the_same():

@@ -80,7 +80,7 @@ class Terms:
             bends = bends if features is None else bends @ features**2
             spread += bends.sum(axis=0)
             for rows in row_ranges(len(bends), weights.shape[0], TURNED_ENTRIES):
-                inputs = part[rows].astype(np.float64)
+                inputs: Any = part[rows].astype(np.float64)
                 inputs = inputs if rotation is None else product(inputs, rotation)
                 first += transposed_product(inputs, bends[rows])
                 inputs = inputs.power(2) if issparse(inputs) else np.square(inputs, out=inputs)

@@ -31,7 +31,7 @@ FEWEST = 8
 def product(inputs: Any, weights: Array) -> Array:
     """inputs @ weights, (n, m), for dense or CSR inputs (n, d) of the same type."""
     m = weights.shape[1]
-    if not issparse(inputs) or m < FEWEST:
+    if not _is_csr(inputs) or m < FEWEST:
         return np.asarray(inputs @ weights)
     strips = in_strips(weights)
     out = empty_lanes((len(strips), inputs.shape[0]), LANES, weights.dtype)
@@ -43,7 +43,7 @@ def product(inputs: Any, weights: Array) -> Array:
 def transposed_product(inputs: Any, values: Array) -> Array:
     """inputs^T @ values, (d, m); the same bits however many threads there are."""
     m = values.shape[1]
-    if not issparse(inputs) or m < FEWEST:
+    if not _is_csr(inputs) or m < FEWEST:
         return np.asarray(inputs.T @ values)
     strips = in_strips(values)
     out = empty_lanes((len(strips), inputs.shape[1]), LANES, values.dtype)
@@ -70,6 +70,10 @@ def from_lanes(strips: Array, m: int) -> Array:
         part = out[:, first : first + LANES]
         part[:] = strips[strip, :, : part.shape[1]]
     return out
+
+
+def _is_csr(inputs: Any) -> bool:
+    return issparse(inputs) and inputs.format == "csr"
 
 
 def _entries(inputs: Any) -> tuple[Array, Array, Array]:

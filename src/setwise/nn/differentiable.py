@@ -129,8 +129,8 @@ class Kept(torch.autograd.Function):
                     by_logit = ctx.direct(logits.detach(), parameters)[1]
                 ctx.is_spent, gradients[0] = True, by_logit.contiguous()
                 kept, factors = gradients[0].numpy(), factor.numpy()
-                # (A share of the mean, where it is what was foreseen: 1 but for rounding.)
-                if np.abs(factors - 1.0).max(initial=0.0) > np.finfo(kept.dtype).eps:
+                # (A share of the mean, where that was foreseen: a number, 1 but for rounding.)
+                if not np.abs(factors - 1.0).max(initial=0.0) <= np.finfo(kept.dtype).eps:
                     scaled(kept, factors, kept)
             else:
                 gradients[0] = factor[:, None] * by_logit

@@ -173,7 +173,7 @@ class RowLoss:
 
     def _over_known(self, given: Array, sets: Array, known: Array, q) -> tuple[Any, ...]:
         """Rows with as many known labels are rows of a smaller cube; nothing known is no loss."""
-        value, gradient, scale = np.zeros(len(given), given.dtype), np.zeros_like(given), 1.0
+        value, gradient = np.zeros(len(given), given.dtype), np.zeros_like(given)
         sizes = known.sum(axis=1)
         for size in np.unique(sizes[sizes > 0]).tolist():
             if size not in self._cores:
@@ -182,8 +182,8 @@ class RowLoss:
             inside, shape = known & rows[:, None], (-1, size)
             of_size = given[inside].reshape(shape), sets[inside].reshape(shape)
             part, by_logit, _, scale = of_logits(self._cores[size], *of_size, q, 1.0)
-            value[rows], gradient[inside] = part, by_logit.ravel()
-        return value, gradient, np.empty((len(given), 0), given.dtype), scale
+            value[rows], gradient[inside] = part, scale * by_logit.ravel()
+        return value, gradient, np.empty((len(given), 0), given.dtype), 1.0
 
     def _by_tensors(
         self, logits: Tensor, parameters: Tensor | None, y_true: Tensor, known: Tensor | None, q

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setwise.kernels import exp, view_inner, view_kernel
-from setwise.lanes import add, empty_lanes, load_row, store_row
+from setwise.lanes import add, load_row, room_in_lanes, store_row, where_smaller
 from setwise.lanes import total as sum_of
 from setwise.targets.measure import RowIndex
 from setwise.threads import for_rows
@@ -35,6 +35,8 @@ LANES, CHUNK = 16, 256
 # A row is summed by products if no set weighs more than e to this, and the true one at least e to
 # the negative of that. What products lose below the least number there is, is then nothing.
 MOST_EXPONENT, LEAST_EXPONENT = 350.0, -250.0
+# e to what is less counts as 0. (`exp` takes it as if it were no less.)
+LEAST = -708.0
 
 
 class Prefixes(NamedTuple):
@@ -122,9 +124,7 @@ class Halves(NamedTuple):
             sum_chunks, len(parts), scores.astype(np.float64, copy=False), *self[:4],
             factor[self.order], sets, start, place[true], rest, weights, total, by_score, parts,
             least=1,
-            room=lambda: (
-                *(empty_lanes((count,), LANES) for count in counts), np.zeros(n_sets, np.int64)
-            ),
+            room=lambda: (*room_in_lanes(LANES, *counts), np.zeros(n_sets, np.int64)),
         )  # fmt: skip
         return total, by_score, parts.sum(axis=0)[place[:-1]]
 
@@ -170,7 +170,8 @@ def sum_chunks(
     )
     for b in range(LANES):
         part[0, b] = 0.0
-    nothing = load_row(part, 0, LANES)
+        part[1, b] = LEAST
+    nothing, least = load_row(part, 0, LANES), load_row(part, 1, LANES)
     for chunk in range(start, stop):
         end = n if n < (chunk + 1) * CHUNK else (chunk + 1) * CHUNK
         for first in range(chunk * CHUNK, end, LANES):
@@ -184,7 +185,8 @@ def sum_chunks(
                 for i in range(n_labels):
                     line[i, b] = 2.0 * scores[row, i]
             for i in range(n_labels):
-                store_row(line, i, exp(load_row(line, i, LANES)))
+                score = load_row(line, i, LANES)
+                store_row(line, i, where_smaller(score, least, nothing, exp(score)))
                 store_row(out, i, nothing)
             root = exp(load_row(part, 0, LANES))
             for node in range(n_nodes):

@@ -16,7 +16,7 @@ from setwise.spaces.expectation import (
     Tempered,
     additive_mean,
 )
-from setwise.spaces.size_products import product_rows, products_room
+from setwise.spaces.size_products import FEWEST_ROWS, product_rows, products_room
 from setwise.spaces.space import Array, Moments, Space, refuse_large, tempered_values
 from setwise.spaces.symmetric import (
     LARGEST_LOG_BINOMIAL,
@@ -178,8 +178,9 @@ class Sized(Space):
         n, bias = len(scores), self.size_bias
         ends, high = (self.n_labels, len(bias) - 1), bias.max()
         for_rows(
-            product_rows, n, scores, np.exp(bias - high), law, room=lambda: products_room(*ends)
-        )
+            product_rows, n, scores, np.exp(bias - high), law, least=FEWEST_ROWS,
+            room=lambda: products_room(*ends),
+        )  # fmt: skip
         law[0][:] += high
         rows = np.flatnonzero(np.isnan(law[0]))
         if len(rows):
