@@ -1,9 +1,9 @@
 """Elementary symmetric polynomials of many rows side by side, as plain products.
 
 The recursion is that of `symmetric`, without its scaling: weights e^(2 h) are multiplied as they
-are, of `LANES` rows at a time. Of many rows that takes a fifth of the time, and is as accurate, since only
-positive numbers are added, unless a product is too large or too small for a float. Such rows say
-so, and are left to `symmetric`.
+are, of `LANES` rows at a time. Of many rows that takes a fifth of the time, and is as accurate,
+since only positive numbers are added, unless a product is too large or too small for a float. Such
+rows say so, and are left to `symmetric`.
 """
 
 from __future__ import annotations
