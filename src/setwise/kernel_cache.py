@@ -97,15 +97,19 @@ def _is_read(folder: Path) -> bool:
         return False
 
 
-@cache
-def _say_lost() -> None:
-    """Once in a process."""
-    warnings.warn(HINT, RuntimeWarning, stacklevel=3)
+_lost: list[str] = []
+
+
+def _say_lost(reason: str = "") -> None:
+    """Once in a process, with the first reason."""
+    if not _lost:
+        _lost.append(reason)
+        warnings.warn(HINT + reason, RuntimeWarning, stacklevel=3)
 
 
 def has_lost() -> bool:
     """Whether a kernel of this process could not be kept."""
-    return _say_lost.cache_info().currsize > 0
+    return bool(_lost)
 
 
 def _candidates() -> list[Path]:
@@ -259,10 +263,13 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig, data):
         """Keep a kernel, where there is room and it may be written."""
+        reason = ""
         if cache_folder() is not None:
-            with suppress(OSError):
+            try:
                 return super().save_overload(sig, data)
-        _say_lost()
+            except OSError as error:
+                reason = f" ({error})"
+        _say_lost(reason)
 
 
 def count_installed() -> tuple[int, int]:

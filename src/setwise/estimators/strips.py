@@ -11,6 +11,7 @@ a strip needs of all features stays in the cache of the processor. Arrays (rows,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,10 @@ def _is_csr(inputs: Any) -> bool:
     return issparse(inputs) and inputs.format == "csr"
 
 
-def _entries(inputs: Any) -> tuple[Array, Array, Array]:
-    return inputs.indptr, inputs.indices, inputs.data
+def _entries(inputs: Any) -> Iterator[Array]:
+    """Arrays of CSR rows; for those that cannot be written kernels would be compiled anew."""
+    for part in (inputs.indptr, inputs.indices, inputs.data):
+        yield part if part.flags.writeable else part.copy()
 
 
 # ----------------------------------------------------------------------------------------- kernels
