@@ -23,7 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from setwise import LabelTreeClassifier, SetClassifier, SetClassifierCV, TargetDecoder
 from setwise.estimators.strips import FEWEST, product, transposed_product
-from setwise.kernel_cache import HINT, has_lost, prune, writable_folder
+from setwise.kernel_cache import lost, prune, writable_folder
 from setwise.spaces import Cube
 from setwise.surrogates import GeneralizedCrossEntropy, Logistic
 from setwise.targets import TreeDistance
@@ -53,8 +53,8 @@ def compile_all(tell: Callable[[str], None]) -> None:
         compile_products()
         if find_spec("torch"):
             compile_modules()
-    if has_lost():
-        raise ValueError(HINT)
+    if told := lost():
+        raise ValueError(told)
 
 
 def trials() -> Iterator[tuple[Any, Any, Any]]:

@@ -103,13 +103,13 @@ _lost: list[str] = []
 def _say_lost(reason: str = "") -> None:
     """Once in a process, with the first reason."""
     if not _lost:
-        _lost.append(reason)
+        _lost.append(HINT + reason)
         warnings.warn(HINT + reason, RuntimeWarning, stacklevel=3)
 
 
-def has_lost() -> bool:
-    """Whether a kernel of this process could not be kept."""
-    return bool(_lost)
+def lost() -> str:
+    """What was said of a kernel that this process could not keep; nothing if it kept all."""
+    return "".join(_lost)
 
 
 def _candidates() -> list[Path]:
