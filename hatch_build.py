@@ -20,7 +20,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "src/setwise/compiled"
 COMPILE = (sys.executable, "-m", "setwise.first_calls")
-# Seconds; it takes about 50.
+# Seconds; it takes 50 to 80.
 LIMIT = 300.0
 # Of the dependencies, what compiling imports.
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib")

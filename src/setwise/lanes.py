@@ -31,7 +31,7 @@ _infer: Any = templates.infer_global
 
 
 def empty_lanes(shape: tuple[int, ...], count: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """An array (*shape, count) whose rows are whole cache lines: its first one begins a line."""
+    """An array (*shape, count) that begins a cache line: wide rows are then whole lines."""
     size = prod(shape) * count * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE_BYTES, np.uint8)
     first = -memory.ctypes.data % LINE_BYTES
